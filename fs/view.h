@@ -45,8 +45,7 @@ class Content {
     uint64_t length;
   };
   virtual std::vector<Range> data() const {
-    return size() == 0 ? std::vector<Range>{}
-                       : std::vector<Range>{{0, size()}};
+    return size() == 0 ? std::vector<Range>{} : std::vector<Range>{{0, size()}};
   }
 };
 
@@ -59,10 +58,10 @@ struct NodeState {
   gid_t gid = 0;
   timespec mtime{};
   dev_t rdev = 0;
-  uint64_t size = 0;                        // files: content; symlinks: target
-  std::string target;                       // symlinks
+  uint64_t size = 0;   // files: content; symlinks: target
+  std::string target;  // symlinks
   std::map<std::string, std::string> xattrs;  // user.*, security.*, ACLs
-  std::shared_ptr<const Content> content;   // files only
+  std::shared_ptr<const Content> content;     // files only
   // Names with the same non-zero number are hard links of one file. The number
   // means nothing outside of one view.
   uint64_t link_group = 0;
@@ -111,7 +110,8 @@ class View {
   // The real tree as it is now.
   virtual Result<std::optional<NodeState>> real_state(
       const RelPath& path) const = 0;
-  virtual Result<std::vector<DirEntry>> real_list(const RelPath& path) const = 0;
+  virtual Result<std::vector<DirEntry>> real_list(
+      const RelPath& path) const = 0;
 };
 
 // The same interface over two plain directories, for tests and for comparing
