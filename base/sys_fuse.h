@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel's side of a FUSE mount: the device, mount(2), fusermount3, and
+// what aborts a connection. fs/mount_device decides which of them to call.
+//
+//   Fd dev = TRY(sys::open_fuse_device());
+//   TRY(sys::mount_fuse(target_fd, "fuse.stoplog", "stoplog", flags, options));
+//   Fd reader = TRY(sys::clone_fuse_device(dev.get()));
+//
+// All fds are close-on-exec. run_fusermount() forks: call it before there are
+// threads that hold locks the child could need (it only execs).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace stoplog::sys {
+
+Result<Fd> open_fuse_device();
+// A second device of the same connection. Requests read from it are answered
+// through it, and end with ECONNABORTED when it is closed while `device` lives.
+Result<Fd> clone_fuse_device(int device);
+// mount(2) over the directory behind `target` (any fd, O_PATH too).
+Status mount_fuse(int target, const std::string& type,
+                  const std::string& source, unsigned long flags,
+                  const std::string& options);
+// umount2(2) with UMOUNT_NOFOLLOW added.
+Status umount(const std::string& path, int flags);
+// fusermount3 ARGUMENTS..., its device fd received over _FUSE_COMMFD when
+// `wants_device`. Its complaint on stderr becomes the error's message.
+Result<Fd> run_fusermount(const std::vector<std::string>& arguments,
+                          bool wants_device);
+// One line per mount of this mount namespace: what is mounted at `path`,
+// topmost last. mountinfo's octal escapes are undone.
+struct MountEntry {
+  uint64_t id = 0;
+  unsigned major = 0;
+  unsigned minor = 0;
+  std::string root;
+  std::string path;
+  std::string type;
+  std::string source;
+};
+Result<std::vector<MountEntry>> list_mounts();
+std::vector<MountEntry> parse_mountinfo(const std::string& text);
+// Writes to /sys/fs/fuse/connections/MINOR/abort: allowed to the connection's
+// owner. ENOENT where fusectl is not mounted or the connection is gone.
+Status abort_fuse_connection(unsigned minor);
+// f_type of the file system behind fd.
+Result<uint64_t> fs_magic(int fd);
+
+}  // namespace stoplog::sys
