@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The change set for people and programs: the list (`status`), the patch in
+// colour, --stat, --name-status, --json, and the summary after a command.
+//
+// Dangers and deletions come first and are never folded or cut. On a terminal
+// every byte of a tree is escaped (base/escape.h); to a pipe, names are quoted
+// as git does. Nothing here reads the environment: width, colour and whether
+// it is a terminal are the caller's to say.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "diff/change_set.h"
+
+namespace stoplog::diff {
+
+struct RenderOptions {
+  bool terminal = false;  // escape; otherwise git's quoting
+  bool color = false;
+  unsigned width = 80;
+  unsigned context = 3;
+  unsigned tab = 8;
+  std::vector<RelPath> paths;  // these and what lies beneath; empty: all
+  bool ignored = false;        // list ignored files too
+  // A word beside each change ("approved"), or empty; the gate's to know.
+  std::function<std::string(const Change&)> decision;
+  // Lines of one file, and of all, beyond which the terminal says how many
+  // more there are; 0: no bound. Never applies to names.
+  uint64_t max_lines_a_file = 0;
+};
+
+// `status`: one line a change, then groups, then what to look at.
+void render_list(const ChangeSet& set, const RenderOptions& options,
+                 const Sink& sink);
+// `diff --stat`, `diff --name-status` (with -z: NUL-ended, raw names).
+void render_stat(const ChangeSet& set, const RenderOptions& options,
+                 const Sink& sink);
+void render_name_status(const ChangeSet& set, const RenderOptions& options,
+                        bool nul, const Sink& sink);
+// `diff` on a terminal: the patch, coloured, escaped, as wide as the screen.
+Status render_terminal(const fs::View& view, const ChangeSet& set,
+                       const RenderOptions& options, const Sink& sink);
+// After `run`: counts and the names of dangers and deletions.
+void render_summary(const ChangeSet& set, const RenderOptions& options,
+                    const Sink& sink);
+
+struct JsonOptions {
+  std::string draft;
+  std::string workspace;
+  bool stale = false;
+  std::vector<RelPath> paths;
+  bool ignored = false;
+  std::function<std::string(const Change&)> decision;  // "none" when unset
+};
+// The schema of `status --json` and `diff --json`, version 1; one line.
+void render_json(const ChangeSet& set, const JsonOptions& options,
+                 const Sink& sink);
+
+}  // namespace stoplog::diff
