@@ -58,9 +58,7 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
   void update(std::span<const std::byte> data);
-  void update(std::string_view text) {
-    update(std::as_bytes(std::span(text)));
-  }
+  void update(std::string_view text) { update(std::as_bytes(std::span(text))); }
   Sha256Digest finish();
 
  private:

@@ -32,9 +32,8 @@ RelPath RelPath::parent() const {
 
 std::string_view RelPath::name() const {
   size_t slash = path_.rfind('/');
-  return slash == std::string::npos
-             ? std::string_view(path_)
-             : std::string_view(path_).substr(slash + 1);
+  return slash == std::string::npos ? std::string_view(path_)
+                                    : std::string_view(path_).substr(slash + 1);
 }
 
 std::vector<std::string_view> RelPath::components() const {

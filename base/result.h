@@ -96,23 +96,22 @@ T take(Result<T>&& result) {
 
 #define STOPLOG_CONCAT2(a, b) a##b
 #define STOPLOG_CONCAT(a, b) STOPLOG_CONCAT2(a, b)
-#define STOPLOG_TRY(name, expression)                                \
-  __extension__({                                                    \
-    auto name = (expression);                                        \
-    if (!name) return std::unexpected(std::move(name).error());      \
-    ::stoplog::detail::take(std::move(name));                        \
+#define STOPLOG_TRY(name, expression)                           \
+  __extension__({                                               \
+    auto name = (expression);                                   \
+    if (!name) return std::unexpected(std::move(name).error()); \
+    ::stoplog::detail::take(std::move(name));                   \
   })
 // The value of a Result, or return its error from the enclosing function.
 #define TRY(...) \
   STOPLOG_TRY(STOPLOG_CONCAT(stoplog_try_, __COUNTER__), (__VA_ARGS__))
 // The same, with context put before the message.
-#define STOPLOG_TRY_CTX(name, expression, what)                              \
-  __extension__({                                                            \
-    auto name = (expression);                                                \
-    if (!name)                                                               \
-      return std::unexpected(std::move(name.error()).context(what));         \
-    ::stoplog::detail::take(std::move(name));                                \
+#define STOPLOG_TRY_CTX(name, expression, what)                               \
+  __extension__({                                                             \
+    auto name = (expression);                                                 \
+    if (!name) return std::unexpected(std::move(name.error()).context(what)); \
+    ::stoplog::detail::take(std::move(name));                                 \
   })
-#define TRY_CTX(expression, what)                                           \
+#define TRY_CTX(expression, what)                                          \
   STOPLOG_TRY_CTX(STOPLOG_CONCAT(stoplog_try_, __COUNTER__), (expression), \
                   (what))

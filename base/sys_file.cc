@@ -5,33 +5,19 @@
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/sysmacros.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/sys_retry.h"
+
 namespace stoplog::sys {
 namespace {
 
 constexpr int kAlways = O_CLOEXEC | O_NOFOLLOW;
-
-// Runs `call` until it does not end with EINTR.
-template <typename Call>
-auto retry(Call call) {
-  decltype(call()) result;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
-
-template <typename Number>
-Status done(Number result) {
-  if (result < 0) return fail_errno(errno);
-  return {};
-}
 
 Stat from_statx(const struct statx& s) {
   auto time = [](const statx_timestamp& t) {
@@ -144,8 +130,7 @@ Result<size_t> pread_full(int fd, std::span<std::byte> out, uint64_t offset) {
 Status pwrite_full(int fd, std::span<const std::byte> data, uint64_t offset) {
   while (!data.empty()) {
     ssize_t n = retry([&] {
-      return ::pwrite(fd, data.data(), data.size(),
-                      static_cast<off_t>(offset));
+      return ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(offset));
     });
     if (n < 0) return fail_errno(errno);
     if (n == 0) return fail_errno(EIO);
@@ -206,8 +191,7 @@ Status symlinkat(const std::string& target, int dir, const std::string& name) {
 Result<std::string> readlinkat(int dir, const std::string& name) {
   std::string target(256, '\0');
   for (;;) {
-    ssize_t n =
-        ::readlinkat(dir, name.c_str(), target.data(), target.size());
+    ssize_t n = ::readlinkat(dir, name.c_str(), target.data(), target.size());
     if (n < 0) return fail_errno(errno);
     if (static_cast<size_t>(n) < target.size()) {
       target.resize(static_cast<size_t>(n));
@@ -223,8 +207,7 @@ Status mknodat(int dir, const std::string& name, mode_t mode, dev_t dev) {
 
 Status renameat2(int from_dir, const std::string& from, int to_dir,
                  const std::string& to, unsigned flags) {
-  return done(
-      ::renameat2(from_dir, from.c_str(), to_dir, to.c_str(), flags));
+  return done(::renameat2(from_dir, from.c_str(), to_dir, to.c_str(), flags));
 }
 
 Status fchmod(int fd, mode_t mode) { return done(::fchmod(fd, mode)); }
@@ -259,13 +242,17 @@ Status fallocate(int fd, int mode, uint64_t offset, uint64_t length) {
   }));
 }
 
-Status fsync(int fd) { return done(retry([&] { return ::fsync(fd); })); }
+Status fsync(int fd) {
+  return done(retry([&] { return ::fsync(fd); }));
+}
 
 Status fdatasync(int fd) {
   return done(retry([&] { return ::fdatasync(fd); }));
 }
 
-Status syncfs(int fd) { return done(retry([&] { return ::syncfs(fd); })); }
+Status syncfs(int fd) {
+  return done(retry([&] { return ::syncfs(fd); }));
+}
 
 Status clone_file(int from, int to) {
   return done(retry([&] { return ::ioctl(to, FICLONE, from); }));
@@ -275,9 +262,8 @@ Result<size_t> copy_file_range(int from, uint64_t from_offset, int to,
                                uint64_t to_offset, size_t length) {
   auto in = static_cast<off64_t>(from_offset);
   auto out = static_cast<off64_t>(to_offset);
-  ssize_t n = retry([&] {
-    return ::copy_file_range(from, &in, to, &out, length, 0);
-  });
+  ssize_t n =
+      retry([&] { return ::copy_file_range(from, &in, to, &out, length, 0); });
   if (n < 0) return fail_errno(errno);
   return static_cast<size_t>(n);
 }
@@ -294,8 +280,7 @@ Result<std::string> fgetxattr(int fd, const std::string& name) {
 
 Status fsetxattr(int fd, const std::string& name, std::string_view value,
                  int flags) {
-  return done(
-      ::fsetxattr(fd, name.c_str(), value.data(), value.size(), flags));
+  return done(::fsetxattr(fd, name.c_str(), value.data(), value.size(), flags));
 }
 
 Status fremovexattr(int fd, const std::string& name) {
@@ -303,9 +288,8 @@ Status fremovexattr(int fd, const std::string& name) {
 }
 
 Result<std::vector<std::string>> flistxattr(int fd) {
-  std::string list = TRY(sized([&](char* out, size_t size) {
-    return ::flistxattr(fd, out, size);
-  }));
+  std::string list = TRY(sized(
+      [&](char* out, size_t size) { return ::flistxattr(fd, out, size); }));
   std::vector<std::string> names;
   for (size_t at = 0; at < list.size();) {
     std::string name(list.c_str() + at);
