@@ -33,21 +33,13 @@ set_target_properties(lib::fuse3 PROPERTIES
 set_target_properties(lib::ncursesw PROPERTIES
   INTERFACE_LINK_LIBRARIES "lib::tinfo")
 
-include(${CMAKE_CURRENT_LIST_DIR}/fmt.cmake)
-
 set(STOPLOG_WARNINGS -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-    -Wold-style-cast -Wimplicit-fallthrough
-    # GCC 12 counts a designated initialiser that relies on defaults as missing.
-    -Wno-missing-field-initializers)
+    -Wold-style-cast -Wimplicit-fallthrough)
 
 function(stoplog_flags target)
   target_compile_options(${target} PRIVATE ${STOPLOG_WARNINGS})
-  target_compile_definitions(${target} PRIVATE _GNU_SOURCE
-    ${STOPLOG_FMT_DEFINITIONS}
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE FMT_HEADER_ONLY
     STOPLOG_VERSION="${PROJECT_VERSION}")
-  if(STOPLOG_FUZZ)
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
-  endif()
   if(STOPLOG_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE}
       -fno-omit-frame-pointer)

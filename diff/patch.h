@@ -37,7 +37,4 @@ struct PatchReport {
 Result<PatchReport> write_patch(const fs::View& view, const ChangeSet& set,
                                 const PatchOptions& options, const Sink& sink);
 
-// Git's quoting: the name as it is, or "in quotes" with octal escapes.
-std::string quote_name(std::string_view name);
-
 }  // namespace stoplog::diff

@@ -26,9 +26,9 @@ struct RenderOptions {
   bool ignored = false;        // list ignored files too
   // A word beside each change ("approved"), or empty; the gate's to know.
   std::function<std::string(const Change&)> decision;
-  // Lines of one file, and of all, beyond which the terminal says how many
-  // more there are; 0: no bound. Never applies to names.
-  uint64_t max_lines_a_file = 0;
+  // Columns beyond which a line of content is cut, with a mark that says how
+  // much is missing; 0: no bound. Never applies to names.
+  unsigned max_columns = 2000;
 };
 
 // `status`: one line a change, then groups, then what to look at.
@@ -37,9 +37,13 @@ void render_list(const ChangeSet& set, const RenderOptions& options,
 // `diff --stat`, `diff --name-status` (with -z: NUL-ended, raw names).
 void render_stat(const ChangeSet& set, const RenderOptions& options,
                  const Sink& sink);
-void render_name_status(const ChangeSet& set, const RenderOptions& options,
-                        bool nul, const Sink& sink);
-// `diff` on a terminal: the patch, coloured, escaped, as wide as the screen.
+// git's own format: a directory that moved is told file by file.
+Status render_name_status(const fs::View& view, const ChangeSet& set,
+                          const RenderOptions& options, bool nul,
+                          const Sink& sink);
+// `diff` on a terminal: the patch, coloured and escaped, dangers and deletions
+// first, each with its risks above it. Still git's format, so that a pager such
+// as delta understands it; binaries are named, not printed.
 Status render_terminal(const fs::View& view, const ChangeSet& set,
                        const RenderOptions& options, const Sink& sink);
 // After `run`: counts and the names of dangers and deletions.

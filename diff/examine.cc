@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/examine.h"
+
+#include <algorithm>
+#include <array>
+
+#include "diff/content_hash.h"
+#include "diff/hunks.h"
+#include "diff/risk.h"
+
+namespace stoplog::diff {
+namespace {
+
+using Text = std::optional<std::string>;
+
+bool is_file(const std::optional<fs::NodeState>& state) {
+  return state && state->type == fs::Type::kFile && state->content;
+}
+
+// Content that fits; unset for what is no file or too large.
+Result<Text> load(const std::optional<fs::NodeState>& state) {
+  if (!is_file(state) || state->content->size() > kTextLimit)
+    return std::nullopt;
+  return TRY(read_content(*state->content, kTextLimit));
+}
+
+bool same_attributes(const fs::NodeState& a, const fs::NodeState& b) {
+  // A symlink's mode bits mean nothing on Linux.
+  return (a.type == fs::Type::kSymlink || a.mode == b.mode) && a.uid == b.uid &&
+         a.gid == b.gid && a.xattrs == b.xattrs;
+}
+
+Result<bool> same_bytes(const Change& change, const Text& old_text,
+                        const Text& new_text) {
+  const fs::NodeState& a = *change.before;
+  const fs::NodeState& b = *change.after;
+  if (a.type != b.type) return false;
+  switch (a.type) {
+    case fs::Type::kFile:
+      if (!a.content || !b.content)
+        return fail(Code::kInternal, "a file without content");
+      if (old_text && new_text) return *old_text == *new_text;
+      return same_content(*a.content, *b.content);
+    case fs::Type::kSymlink:
+      return a.target == b.target;
+    case fs::Type::kChar:
+    case fs::Type::kBlock:
+      return a.rdev == b.rdev;
+    default:
+      return true;
+  }
+}
+
+Status hash_side(const std::optional<fs::NodeState>& state, const Text& text,
+                 std::optional<Hash128>& fast,
+                 std::optional<Sha256Digest>& strong) {
+  if (!state) return {};
+  ContentHash hash;
+  if (state->type == fs::Type::kSymlink) {
+    hash = hash_text(state->target);
+  } else if (text) {
+    hash = hash_text(*text);
+  } else if (is_file(state)) {
+    hash = TRY(hash_content(*state->content));
+  } else {
+    return {};
+  }
+  fast = hash.xxh3;
+  strong = hash.sha256;
+  return {};
+}
+
+// Git looks for a NUL in the first 8000 bytes; we look through all that we
+// have read, because a patch with a NUL in a line is shown by nothing well.
+Result<bool> looks_binary(const std::optional<fs::NodeState>& state,
+                          const Text& text) {
+  if (text) return text->find('\0') != std::string::npos;
+  if (!is_file(state)) return false;
+  std::array<std::byte, 8000> head;
+  size_t got = TRY(state->content->read(0, head));
+  return std::find(head.begin(), head.begin() + static_cast<long>(got),
+                   std::byte{0}) != head.begin() + static_cast<long>(got);
+}
+
+Status count_lines(Change& change, Text old_text, Text new_text) {
+  if (change.binary || change.too_large) return {};
+  if (!old_text && !new_text) return {};
+  auto diff = diff_texts(old_text ? std::move(*old_text) : "",
+                         new_text ? std::move(*new_text) : "");
+  if (diff) {
+    change.lines_added = diff->lines_added();
+    change.lines_deleted = diff->lines_deleted();
+    return {};
+  }
+  if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
+  change.too_large = true;
+  return {};
+}
+
+bool is_restorable(const Change& change, const Text& text, GitFacts& facts) {
+  if ((change.after && change.kind != Kind::kType) || !is_file(change.before) ||
+      !facts.has_repository())
+    return false;
+  if (text) return facts.is_restorable(change.path, git_blob_id(*text));
+  auto id = git_blob_id(*change.before->content);
+  return id && facts.is_restorable(change.path, *id);
+}
+
+}  // namespace
+
+Status examine(Change& change, const ExamineContext& context) {
+  const DiffOptions& options = context.options;
+  bool held_back = change.ignored && !options.include_ignored;
+  bool has_both = change.before && change.after;
+  if (has_both)
+    change.mode_changed = change.before->type == change.after->type &&
+                          !same_attributes(*change.before, *change.after);
+  // Different sizes of a held back file need no reading at all.
+  bool sizes_differ =
+      has_both && is_file(change.before) && is_file(change.after) &&
+      change.before->content->size() != change.after->content->size();
+  Text old_text, new_text;
+  if (!held_back || (has_both && !sizes_differ)) {
+    if (!held_back || has_both) old_text = TRY(load(change.before));
+    if (!held_back || has_both) new_text = TRY(load(change.after));
+  }
+  change.content_changed =
+      sizes_differ || !has_both || !TRY(same_bytes(change, old_text, new_text));
+  if (!kind_of(change)) return {};
+  bool covered = !held_back || change.kind == Kind::kDeleted;
+  if (options.risks) {
+    Subject subject{
+        .change = change,
+        .old_text = old_text,
+        .new_text = new_text,
+        .restorable = is_restorable(change, old_text, context.facts),
+        .real_root = options.real_root};
+    change.risks = assess(subject, options.rules);
+    covered |= change.is_danger();
+  }
+  if (options.digest && covered) {
+    TRY(hash_side(change.before, old_text, change.old_hash, change.old_sha256));
+    if (has_both && !change.content_changed) {
+      change.new_hash = change.old_hash;
+      change.new_sha256 = change.old_sha256;
+    } else {
+      TRY(hash_side(change.after, new_text, change.new_hash,
+                    change.new_sha256));
+    }
+  }
+  if (held_back) return {};
+  change.binary = TRY(looks_binary(change.before, old_text)) ||
+                  TRY(looks_binary(change.after, new_text));
+  change.too_large = (is_file(change.before) && !old_text) ||
+                     (is_file(change.after) && !new_text);
+  if (options.count_lines && !change.content_changed &&
+      (is_file(change.before) || is_file(change.after)) && !change.binary) {
+    change.lines_added = change.lines_deleted = 0;
+    return {};
+  }
+  if (options.count_lines)
+    TRY(count_lines(change, std::move(old_text), std::move(new_text)));
+  return {};
+}
+
+std::optional<Kind> kind_of(const Change& change) {
+  if (!change.before && !change.after) return std::nullopt;
+  if (!change.before) return Kind::kAdded;
+  if (!change.after) return Kind::kDeleted;
+  if (change.before->type != change.after->type) return Kind::kType;
+  if (change.from) return Kind::kRenamed;
+  if (change.content_changed) return Kind::kModified;
+  if (change.mode_changed) return Kind::kMode;
+  return std::nullopt;
+}
+
+}  // namespace stoplog::diff

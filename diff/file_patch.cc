@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/file_patch.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "diff/binary_patch.h"
+#include "diff/content_hash.h"
+#include "diff/hunks.h"
+
+namespace stoplog::diff {
+namespace {
+
+constexpr std::string_view kNoId = "0000000000000000000000000000000000000000";
+
+using State = std::optional<fs::NodeState>;
+
+bool is_blob(const State& state) {
+  return state &&
+         (state->type == fs::Type::kFile || state->type == fs::Type::kSymlink);
+}
+
+// One side as git stores it. The text is there when it fits.
+struct Side {
+  bool exists = false;
+  std::string mode;
+  std::string id{kNoId};
+  uint64_t size = 0;
+  std::optional<std::string> text;
+  const fs::Content* content = nullptr;
+};
+
+Result<Side> side_of(const State& state, uint64_t max_literal) {
+  Side side;
+  if (!is_blob(state)) return side;
+  side.exists = true;
+  side.mode = git_mode(state);
+  if (state->type == fs::Type::kSymlink) {
+    side.text = state->target;
+  } else {
+    side.content = state->content.get();
+    if (side.content->size() <= kTextLimit)
+      side.text = TRY(read_content(*side.content, kTextLimit));
+  }
+  side.size = side.text ? side.text->size() : side.content->size();
+  if (side.text) {
+    side.id = hex(git_blob_id(*side.text));
+  } else if (side.size <= max_literal) {
+    side.id = hex(TRY(git_blob_id(*side.content)));
+  }
+  return side;
+}
+
+// "--- a/name"; a tab ends a name with a space in it, as git does for the
+// sake of other patch programs.
+std::string name_line(std::string_view mark, std::string_view prefix,
+                      const RelPath& path, bool exists) {
+  if (!exists) return fmt::format("{} /dev/null\n", mark);
+  std::string name = fmt::format("{}{}", prefix, path.str());
+  bool space = name.find(' ') != std::string::npos;
+  return fmt::format("{} {}{}\n", mark, quote_name(name), space ? "\t" : "");
+}
+
+// git's percentage: how much of the larger side is in both. Not checked by
+// `git apply`; for a reader.
+unsigned similarity(const Side& before, const Side& after) {
+  if (before.id == after.id && before.id != kNoId) return 100;
+  if (!before.text || !after.text || before.text->empty() ||
+      after.text->empty())
+    return 0;
+  auto diff = diff_texts(*before.text, *after.text);
+  if (!diff) return 0;
+  uint64_t gone = 0;
+  for (const Edit& e : diff->edits)
+    gone += diff->old_lines.range(e.old_line, e.old_count).size();
+  uint64_t kept = before.text->size() - gone;
+  uint64_t larger = std::max(before.text->size(), after.text->size());
+  return std::min<unsigned>(99, static_cast<unsigned>(kept * 100 / larger));
+}
+
+class FilePatch {
+ public:
+  FilePatch(const FilePatchOptions& options, std::vector<std::string>& left_out,
+            const Sink& sink)
+      : options_(options), left_out_(left_out), sink_(sink) {}
+
+  // `old_path` and `path` differ for a rename only.
+  Status write(const RelPath& old_path, const RelPath& path, Side before,
+               Side after) {
+    bool renamed = old_path != path;
+    std::string head =
+        fmt::format("diff --git {} {}\n", quote_name("a/" + old_path.str()),
+                    quote_name("b/" + path.str()));
+    bool same_mode = before.mode == after.mode;
+    if (!before.exists) {
+      head += fmt::format("new file mode {}\n", after.mode);
+    } else if (!after.exists) {
+      head += fmt::format("deleted file mode {}\n", before.mode);
+    } else if (!same_mode) {
+      head +=
+          fmt::format("old mode {}\nnew mode {}\n", before.mode, after.mode);
+    }
+    if (renamed)
+      head +=
+          fmt::format("similarity index {}%\nrename from {}\nrename to {}\n",
+                      similarity(before, after), quote_name(old_path.str()),
+                      quote_name(path.str()));
+    bool same = before.exists && after.exists && before.id == after.id &&
+                before.id != kNoId;
+    if (same && same_mode && !renamed) return {};
+    sink_(head);
+    if (same) return {};
+    sink_(fmt::format(
+        "index {}..{}{}\n", before.id, after.id,
+        before.exists && after.exists && same_mode ? " " + before.mode : ""));
+    return write_content(old_path, path, std::move(before), std::move(after));
+  }
+
+ private:
+  Status write_content(const RelPath& old_path, const RelPath& path,
+                       Side before, Side after) {
+    if (before.size == 0 && after.size == 0) return {};
+    bool text =
+        (!before.exists || before.text) && (!after.exists || after.text);
+    auto has_nul = [](const Side& side) {
+      return side.text && side.text->find('\0') != std::string::npos;
+    };
+    if (text && !has_nul(before) && !has_nul(after)) {
+      auto diff = diff_texts(before.text.value_or(""), after.text.value_or(""));
+      if (diff) {
+        sink_(name_line("---", "a/", old_path, before.exists));
+        sink_(name_line("+++", "b/", path, after.exists));
+        write_hunks(*diff);
+        return {};
+      }
+      if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
+    }
+    bool too_much = std::max(before.size, after.size) > options_.max_literal;
+    if (too_much || !options_.literals) {
+      sink_(fmt::format(
+          "Binary files {} and {} differ\n",
+          before.exists ? quote_name("a/" + old_path.str()) : "/dev/null",
+          after.exists ? quote_name("b/" + path.str()) : "/dev/null"));
+      if (too_much)
+        left_out_.push_back(fmt::format(
+            "'{}' has more than {} bytes: the patch names it without content",
+            path.str(), options_.max_literal));
+      return {};
+    }
+    sink_("GIT binary patch\n");
+    TRY(write_side(after));
+    return write_side(before);  // so that `git apply -R` works
+  }
+
+  Status write_side(const Side& side) const {
+    if (side.text || !side.exists)
+      return write_literal(side.text.value_or(""), sink_);
+    return write_literal(*side.content, sink_);
+  }
+
+  void write_hunks(const TextDiff& diff) const {
+    auto range = [](uint32_t start, uint32_t count) {
+      return count == 1 ? fmt::format("{}", start)
+                        : fmt::format("{},{}", start, count);
+    };
+    for (const Hunk& hunk : make_hunks(diff, options_.context)) {
+      std::string out = fmt::format(
+          "@@ -{} +{} @@{}{}\n", range(hunk.old_start, hunk.old_lines),
+          range(hunk.new_start, hunk.new_lines), hunk.header.empty() ? "" : " ",
+          hunk.header);
+      for (const Line& line : hunk.lines) {
+        out += line.origin;
+        out += line.text;
+        if (!line.text.ends_with('\n'))
+          out += "\n\\ No newline at end of file\n";
+        if (out.size() > 64 << 10) {
+          sink_(out);
+          out.clear();
+        }
+      }
+      sink_(out);
+    }
+  }
+
+  const FilePatchOptions& options_;
+  std::vector<std::string>& left_out_;
+  const Sink& sink_;
+};
+
+// What is in the change and has no words in git's format.
+void name_unsayable(const Change& change, std::vector<std::string>& left_out) {
+  auto say = [&](std::string_view what) {
+    left_out.push_back(fmt::format("'{}' {}", change.path.str(), what));
+  };
+  const State& shown = change.after ? change.after : change.before;
+  bool dir = shown->type == fs::Type::kDir;
+  if (!is_blob(shown) && !dir) {
+    say("is a special file, which git does not know");
+  } else if (dir && change.kind != Kind::kType &&
+             !change.is_moved_directory()) {
+    say(change.kind == Kind::kMode
+            ? "has another mode: git keeps no modes of directories"
+            : "is an empty directory, which git does not know");
+  } else if (change.kind == Kind::kMode &&
+             git_mode(change.before) == git_mode(change.after)) {
+    say("has another mode or attribute that git does not keep");
+  }
+}
+
+}  // namespace
+
+std::string git_mode(const State& state) {
+  if (!is_blob(state)) return "";
+  if (state->type == fs::Type::kSymlink) return "120000";
+  return (state->mode & S_IXUSR) != 0 ? "100755" : "100644";
+}
+
+Status write_file_patch(const Change& change, const FilePatchOptions& options,
+                        std::vector<std::string>& left_out, const Sink& sink) {
+  name_unsayable(change, left_out);
+  FilePatch patch(options, left_out, sink);
+  Side before = TRY(side_of(change.before, options.max_literal));
+  Side after = TRY(side_of(change.after, options.max_literal));
+  if (!before.exists && !after.exists) return {};
+  const RelPath& old_path = change.from ? *change.from : change.path;
+  bool retyped = before.exists && after.exists &&
+                 change.before->type != change.after->type;
+  if (!retyped)
+    return patch.write(old_path, change.path, std::move(before),
+                       std::move(after));
+  TRY(patch.write(old_path, old_path, std::move(before), {}));
+  return patch.write(change.path, change.path, {}, std::move(after));
+}
+
+Result<unsigned> similarity_of(const Change& change) {
+  if (!change.content_changed) return 100u;
+  return similarity(TRY(side_of(change.before, 0)),
+                    TRY(side_of(change.after, 0)));
+}
+
+Status write_pure_rename(const Moved& moved, const Sink& sink) {
+  if (moved.state.type != fs::Type::kFile &&
+      moved.state.type != fs::Type::kSymlink)
+    return {};
+  sink(fmt::format(
+      "diff --git {} {}\nsimilarity index 100%\n"
+      "rename from {}\nrename to {}\n",
+      quote_name("a/" + moved.from.str()), quote_name("b/" + moved.path.str()),
+      quote_name(moved.from.str()), quote_name(moved.path.str())));
+  return {};
+}
+
+}  // namespace stoplog::diff

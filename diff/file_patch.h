@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file's part of a patch in git's extended format.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diff/change_set.h"
+
+namespace stoplog::diff {
+
+struct FilePatchOptions {
+  unsigned context = 3;
+  uint64_t max_literal = 1ull << 30;
+  bool literals = true;  // false: only say that binary files differ
+};
+
+// What git cannot say of the change is appended to `left_out` as a sentence.
+Status write_file_patch(const Change& change, const FilePatchOptions& options,
+                        std::vector<std::string>& left_out, const Sink& sink);
+
+Status write_pure_rename(const Moved& moved, const Sink& sink);
+
+// git's percentage for a rename: how much of the larger side is in both.
+Result<unsigned> similarity_of(const Change& change);
+
+// "100644", "100755" or "120000"; empty for what git does not store.
+std::string git_mode(const std::optional<fs::NodeState>& state);
+
+}  // namespace stoplog::diff

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small words shared by the renderers: colours, names, numbers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "diff/render.h"
+
+namespace stoplog::diff {
+
+enum class Ink { kRed, kGreen, kYellow, kCyan, kBold, kAlarm };
+
+// The text in that colour; as it is when `color` is false.
+std::string paint(bool color, Ink ink, std::string_view text);
+
+// A name as the output wants it: escaped on a terminal, else quoted as git
+// does.
+std::string shown_name(std::string_view name, const RenderOptions& options);
+
+// "A", "M", "D", "R", "T" as git has them; a change of mode is "M".
+char letter_of(const Change& change);
+
+// Whether the lists show it: ignored files only on request, or when deleted or
+// dangerous.
+bool is_listed(const Change& change, bool ignored,
+               const std::vector<RelPath>& paths);
+
+std::string plural(uint64_t count, std::string_view one, std::string_view many);
+
+}  // namespace stoplog::diff

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace stoplog::diff {
+namespace {
+
+// Starting a thread costs as much as comparing a few small files.
+constexpr size_t kItemsWorthAThread = 16;
+
+}  // namespace
+
+unsigned thread_count(unsigned asked) {
+  if (asked != 0) return asked;
+  return std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+}
+
+Status parallel_for(size_t count, unsigned threads,
+                    const std::function<Status(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;  // guards failed_at and error
+  size_t failed_at = count;
+  std::optional<Error> error;
+  auto run = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < count;) {
+      Status status = work(i);
+      if (status) continue;
+      std::lock_guard lock(mutex);
+      if (i >= failed_at) continue;
+      failed_at = i;
+      error = std::move(status.error());
+      next = count;  // items below i are all taken already
+    }
+  };
+  size_t useful = 1 + count / kItemsWorthAThread;
+  std::vector<std::jthread> helpers;
+  for (size_t i = 1; i < std::min<size_t>(thread_count(threads), useful); i++) {
+    try {
+      helpers.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had: fewer do the same work
+    }
+  }
+  run();
+  helpers.clear();  // joins
+  if (error) return std::unexpected(std::move(*error));
+  return {};
+}
+
+}  // namespace stoplog::diff

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// `status` and the summary after a command.
+#include "base/escape.h"
+#include "base/units.h"
+#include "diff/git_meta.h"
+#include "diff/paint.h"
+#include "diff/render.h"
+
+namespace stoplog::diff {
+namespace {
+
+struct Counts {
+  uint64_t added = 0, modified = 0, deleted = 0, renamed = 0, dangers = 0;
+  uint64_t drifted = 0, shown = 0;
+};
+
+Counts count(const ChangeSet& set, const RenderOptions& options) {
+  Counts counts;
+  for (const Change& change : set.changes) {
+    if (!is_listed(change, options.ignored, options.paths)) continue;
+    counts.shown++;
+    counts.dangers += change.is_danger();
+    counts.drifted += change.drift.has_value();
+    switch (change.kind) {
+      case Kind::kAdded:
+        counts.added++;
+        break;
+      case Kind::kDeleted:
+        counts.deleted++;
+        break;
+      case Kind::kRenamed:
+        counts.renamed++;
+        break;
+      default:
+        counts.modified++;
+    }
+  }
+  return counts;
+}
+
+std::string totals(const Counts& counts) {
+  std::string out = plural(counts.shown, "change", "changes");
+  std::string parts;
+  auto add = [&](uint64_t n, std::string_view word) {
+    if (n == 0) return;
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", n, word);
+  };
+  add(counts.added, "added");
+  add(counts.modified, "modified");
+  add(counts.deleted, "deleted");
+  add(counts.renamed, "renamed");
+  if (!parts.empty()) out += " (" + parts + ")";
+  if (counts.dangers > 0)
+    out += ", " + plural(counts.dangers, "danger", "dangers");
+  if (counts.drifted > 0)
+    out += fmt::format(", {} drifted in the real tree", counts.drifted);
+  return out;
+}
+
+std::string_view type_word(const fs::NodeState& state) {
+  switch (state.type) {
+    case fs::Type::kFile:
+      return "file";
+    case fs::Type::kDir:
+      return "directory";
+    case fs::Type::kSymlink:
+      return "symlink";
+    case fs::Type::kFifo:
+      return "FIFO";
+    case fs::Type::kSocket:
+      return "socket";
+    case fs::Type::kChar:
+    case fs::Type::kBlock:
+      return "device";
+  }
+  return "file";
+}
+
+// What it is, beyond a regular file of the same mode: symlink targets, types,
+// modes.
+std::string nature(const Change& change) {
+  std::string out;
+  if (change.git) return "  " + escape(change.git->summary());
+  const auto& state = change.after ? change.after : change.before;
+  if (change.kind == Kind::kType) {
+    out += fmt::format("  {} becomes {}", type_word(*change.before),
+                       type_word(*change.after));
+  } else if (change.is_moved_directory()) {
+    out += "  directory, with all beneath it";
+  } else if (state->type != fs::Type::kFile) {
+    out += fmt::format("  {}", type_word(*state));
+  }
+  if (change.after && change.after->type == fs::Type::kSymlink)
+    out += " → " + escape(change.after->target);
+  if (change.before && change.after &&
+      change.before->type == change.after->type &&
+      change.before->mode != change.after->mode)
+    out += fmt::format("  mode {} → {}", mode_text(*change.before),
+                       mode_text(*change.after));
+  if (change.link_to) out += "  hard link of " + escape(change.link_to->str());
+  return out;
+}
+
+std::string amount(const Change& change, bool color) {
+  if (change.git) return "";
+  if (change.lines_added || change.lines_deleted) {
+    std::string out;
+    uint64_t added = change.lines_added.value_or(0);
+    uint64_t deleted = change.lines_deleted.value_or(0);
+    if (added > 0)
+      out += "  " + paint(color, Ink::kGreen, fmt::format("+{}", added));
+    if (deleted > 0)
+      out += (added > 0 ? " " : "  ") +
+             paint(color, Ink::kRed, fmt::format("-{}", deleted));
+    return out;
+  }
+  const auto& state = change.after ? change.after : change.before;
+  if (state->type != fs::Type::kFile || !change.content_changed) return "";
+  return fmt::format("  {}{}", print_size(change.size()),
+                     change.binary ? " binary" : "");
+}
+
+std::string risks_of(const Change& change, bool color) {
+  std::string out;
+  for (const Risk& risk : change.risks) {
+    if (risk.level == Level::kDanger) {
+      out += "  " + paint(color, Ink::kAlarm,
+                          fmt::format("danger {}: {}", escape(risk.code),
+                                      escape(risk.message)));
+    } else if (risk.level == Level::kWarn) {
+      out += "  " + paint(color, Ink::kYellow,
+                          fmt::format("warn {}: {}", escape(risk.code),
+                                      escape(risk.message)));
+    }
+  }
+  return out;
+}
+
+std::string one_line(const Change& change, const RenderOptions& options) {
+  Ink ink = change.is_deletion()          ? Ink::kRed
+            : change.kind == Kind::kAdded ? Ink::kGreen
+                                          : Ink::kYellow;
+  std::string line =
+      paint(options.color, ink, std::string(1, letter_of(change)));
+  std::string name = shown_name(change.shown_path(), options);
+  line += "  " +
+          (change.is_danger() ? paint(options.color, Ink::kBold, name) : name);
+  if (change.from)
+    line += fmt::format(" (was {})", shown_name(change.from->str(), options));
+  line += nature(change);
+  line += amount(change, options.color);
+  if (change.command > 0) line += fmt::format("  @{}", change.command);
+  if (options.decision) {
+    std::string decision = options.decision(change);
+    if (!decision.empty() && decision != "none") line += "  " + decision;
+  }
+  if (change.ignored) line += "  ignored";
+  line += risks_of(change, options.color);
+  if (change.drift)
+    line += "  " + paint(options.color, Ink::kAlarm,
+                         "drift: " + escape(*change.drift));
+  return line + "\n";
+}
+
+std::string group_line(const Group& group, const RenderOptions& options) {
+  std::string line = fmt::format(
+      "   {}  {}: {}, {}", shown_name(group.path, options), group.reason,
+      plural(group.files, "file", "files"), print_size(group.bytes));
+  if (group.deleted > 0) line += fmt::format(", {} deleted", group.deleted);
+  return line + "\n";
+}
+
+}  // namespace
+
+void render_list(const ChangeSet& set, const RenderOptions& options,
+                 const Sink& sink) {
+  for (size_t i : display_order(set)) {
+    const Change& change = set.changes[i];
+    if (is_listed(change, options.ignored, options.paths))
+      sink(one_line(change, options));
+  }
+  for (const Group& group : set.groups) sink(group_line(group, options));
+  Counts counts = count(set, options);
+  if (counts.shown > 0) {
+    sink(totals(counts) + "\n");
+  } else {
+    sink("no changes\n");
+  }
+}
+
+void render_summary(const ChangeSet& set, const RenderOptions& options,
+                    const Sink& sink) {
+  Counts counts = count(set, options);
+  std::string line = counts.shown > 0 ? totals(counts) + " held" : "no changes";
+  uint64_t ignored = 0;
+  for (const Group& group : set.groups) ignored += group.files;
+  if (ignored > 0)
+    line += ", " + plural(ignored, "ignored file", "ignored files");
+  sink(line + "\n");
+  for (size_t i : display_order(set)) {
+    const Change& change = set.changes[i];
+    if (!is_listed(change, options.ignored, options.paths)) continue;
+    if (change.is_danger() || change.is_deletion() || change.drift)
+      sink("  " + one_line(change, options));
+  }
+}
+
+}  // namespace stoplog::diff

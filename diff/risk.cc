@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/risk.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/glob.h"
+#include "base/units.h"
+#include "diff/risk_names.h"
+#include "diff/risk_node.h"
+#include "diff/risk_text.h"
+#include "diff/select.h"
+
+namespace stoplog::diff {
+namespace {
+
+// A rule of names speaks of what is there afterwards; a deleted hook runs
+// nothing.
+void add_names(const Change& change, std::vector<Risk>& risks) {
+  if (!change.after || change.after->type == fs::Type::kDir) return;
+  for (const NameRule* rule : match_names(change.path)) {
+    // git ships samples that it never runs.
+    bool sample =
+        rule->code == "git-hook" && change.path.str().ends_with(".sample");
+    risks.push_back({sample ? Level::kInfo : rule->level,
+                     std::string(rule->code), std::string(rule->message)});
+  }
+}
+
+void add_policy(const Change& change, const std::vector<PolicyRule>& policy,
+                std::vector<Risk>& risks) {
+  bool dir = change.after && change.after->type == fs::Type::kDir;
+  for (const PolicyRule& rule : policy) {
+    auto glob = Glob::parse(rule.glob);
+    if (!glob) continue;  // the policy was checked when it was read
+    bool hit = glob->covers(change.path.str(), dir) ||
+               (change.from && glob->covers(change.from->str(), dir));
+    if (hit)
+      risks.push_back({rule.level, rule.code,
+                       rule.message.empty()
+                           ? fmt::format("your policy names '{}'", rule.glob)
+                           : rule.message});
+  }
+}
+
+void add_text(const Subject& subject, std::vector<Risk>& risks) {
+  const Change& change = subject.change;
+  if (!change.after || !subject.new_text || !change.content_changed) return;
+  std::string_view now = *subject.new_text;
+  std::string_view old = subject.old_text.value_or("");
+  if (now.find('\0') != std::string_view::npos) return;
+  std::vector<Risk> found = risks_of_text(old, now);
+  if (change.path.name() == "package.json") {
+    std::vector<Risk> more = risks_of_package_json(old, now);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  risks.insert(risks.end(), std::make_move_iterator(found.begin()),
+               std::make_move_iterator(found.end()));
+}
+
+void sort_risks(std::vector<Risk>& risks) {
+  std::stable_sort(
+      risks.begin(), risks.end(),
+      [](const Risk& a, const Risk& b) { return a.level > b.level; });
+}
+
+// Case folded as far as ASCII goes: what macOS and Windows would confuse.
+std::string folded(std::string_view path) {
+  std::string out(path);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Risk> assess(const Subject& subject,
+                         const std::vector<PolicyRule>& policy) {
+  std::vector<Risk> risks;
+  add_names(subject.change, risks);
+  add_node_risks(subject, risks);
+  add_text(subject, risks);
+  add_policy(subject.change, policy, risks);
+  sort_risks(risks);
+  return risks;
+}
+
+void assess_set(ChangeSet& set, const fs::View& view) {
+  // Only new names can collide; each asks for the list of its directory once.
+  std::map<std::string, std::vector<Change*>> by_directory;
+  for (Change& change : set.changes)
+    if (change.after && (!change.before || change.from) && !change.ignored &&
+        !is_inside_git(change))
+      by_directory[change.path.parent().str()].push_back(&change);
+  for (auto& [directory, changes] : by_directory) {
+    auto path = RelPath::parse(directory);
+    if (!path) continue;
+    auto entries = view.draft_list(*path);
+    if (!entries) continue;  // the directory itself is gone: nothing collides
+    std::map<std::string, int> names;
+    for (const fs::DirEntry& entry : *entries) names[folded(entry.name)]++;
+    for (Change* change : changes) {
+      if (names[folded(change->path.name())] < 2) continue;
+      change->risks.push_back(
+          {Level::kWarn, "case-collision",
+           "differs from its neighbour in case only: one of them is lost on "
+           "macOS and Windows"});
+      sort_risks(change->risks);
+    }
+  }
+}
+
+std::vector<RuleInfo> risk_rules() {
+  std::vector<RuleInfo> out;
+  for (const NameRule& rule : name_rules())
+    out.push_back({rule.code, rule.level, rule.why});
+  for (const RuleInfo& rule : node_rules()) out.push_back(rule);
+  for (RuleInfo rule : std::initializer_list<RuleInfo>{
+           {"secret", Level::kDanger, "what was pushed once is not secret"},
+           {"package-hook", Level::kDanger, "npm runs it at every install"},
+           {"package-script", Level::kWarn, "runs when it is called"},
+           {"bidi", Level::kWarn, "Trojan Source: shown in another order"},
+           {"invisible", Level::kWarn, "a name that only looks like another"},
+           {"mixed-script", Level::kWarn, "a look-alike letter in a name"},
+           {"carriage-return", Level::kWarn, "a terminal overwrites the line"},
+           {"control-character", Level::kWarn, "a terminal obeys it"},
+           {"minified", Level::kWarn, "cannot be reviewed by reading"},
+           {"generated", Level::kInfo, "the source of it matters more"},
+           {"case-collision", Level::kWarn, "two names, one file elsewhere"},
+           {"policy", Level::kDanger, "the user asked to be asked"}})
+    out.push_back(rule);
+  return out;
+}
+
+}  // namespace stoplog::diff

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/risk_node.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace stoplog::diff {
+namespace {
+
+constexpr uint64_t kLarge = 10ull << 20;
+// An emptied file of a few bytes is an ordinary edit.
+constexpr uint64_t kWorthKeeping = 64;
+constexpr uint64_t kLongFile = 1024;
+
+constexpr RuleInfo kNodeRules[] = {
+    {"deletion", Level::kDanger, "git has no copy: gone once committed"},
+    {"deletion-generated", Level::kWarn, "ignored build output, made again"},
+    {"truncation", Level::kDanger, "a deletion that looks like an edit"},
+    {"setuid", Level::kDanger, "runs with the rights of its owner"},
+    {"file-capability", Level::kDanger, "runs with rights of root"},
+    {"symlink-outside", Level::kDanger, "writes through it land elsewhere"},
+    {"symlink-system", Level::kWarn, "points at a program of the system"},
+    {"special-file", Level::kDanger, "readers block on it or reach a device"},
+    {"git-link", Level::kDanger, "names another directory as the repository"},
+    {"executable", Level::kWarn, "can be started by name"},
+    {"program", Level::kWarn, "machine code that cannot be reviewed"},
+    {"binary", Level::kWarn, "cannot be reviewed by reading"},
+    {"media", Level::kInfo, "a picture, font or document"},
+    {"large-file", Level::kWarn, "stays in history for ever"},
+    {"world-writable", Level::kWarn, "every user of the machine can change it"},
+    {"owner", Level::kWarn, "belongs to somebody else afterwards"},
+    {"hardlink-detached", Level::kWarn, "other names keep the old content"},
+};
+
+class NodeRisks {
+ public:
+  NodeRisks(const Subject& subject, std::vector<Risk>& risks)
+      : subject_(subject), change_(subject.change), risks_(risks) {}
+
+  void run() {
+    if (!change_.after) return deletion();
+    const fs::NodeState& after = *change_.after;
+    switch (after.type) {
+      case fs::Type::kFile:
+        file(after);
+        break;
+      case fs::Type::kSymlink:
+        symlink(after);
+        break;
+      case fs::Type::kDir:
+        break;
+      default:
+        add("special-file",
+            "a FIFO, socket or device: nothing that belongs in a workspace");
+    }
+    if (change_.path.name() == ".git" && after.type != fs::Type::kDir)
+      add("git-link", "names another directory as this tree's repository");
+    if (change_.kind == Kind::kType) deletion();
+    attributes(after);
+  }
+
+ private:
+  void add(std::string_view code, std::string message) {
+    auto rule =
+        std::find_if(std::begin(kNodeRules), std::end(kNodeRules),
+                     [&](const RuleInfo& info) { return info.code == code; });
+    risks_.push_back({rule->level, std::string(code), std::move(message)});
+  }
+
+  void deletion() {
+    const fs::NodeState& before = *change_.before;
+    if (before.type == fs::Type::kDir || subject_.restorable) return;
+    if (change_.ignored && is_generated(change_.path)) {
+      add("deletion-generated", "deletes build output that git ignores");
+    } else if (before.type == fs::Type::kFile && before.size == 0) {
+      return;  // nothing is lost with an empty file
+    } else if (before.type == fs::Type::kSymlink) {
+      return;  // its whole content is in the patch
+    } else {
+      add("deletion", "deletes what git cannot restore");
+    }
+  }
+
+  static bool is_generated(const RelPath& path) {
+    constexpr std::string_view kMade[] = {
+        "node_modules",  "__pycache__",   "target",     "build",
+        "dist",          ".venv",         "venv",       "out",
+        ".cache",        ".next",         ".tox",       ".nox",
+        ".gradle",       ".pytest_cache", "coverage",   ".mypy_cache",
+        ".ruff_cache",   "bin",           "obj",        ".turbo",
+        ".parcel-cache", "CMakeFiles",    ".nyc_output"};
+    constexpr std::string_view kEnds[] = {".o",   ".a",   ".so",  ".pyc",
+                                          ".obj", ".lo",  ".la",  ".class",
+                                          ".d",   ".gch", ".log", ".tmp"};
+    for (std::string_view part : path.components())
+      if (std::find(std::begin(kMade), std::end(kMade), part) !=
+          std::end(kMade))
+        return true;
+    return std::any_of(
+        std::begin(kEnds), std::end(kEnds),
+        [&](std::string_view end) { return path.name().ends_with(end); });
+  }
+
+  void file(const fs::NodeState& after) {
+    const auto& before = change_.before;
+    bool was_file = before && before->type == fs::Type::kFile;
+    if (was_file && change_.content_changed) truncation(before->size);
+    bool runs = (after.mode & 0111) != 0;
+    if (runs && (!was_file || (before->mode & 0111) == 0))
+      add("executable", "can be executed");
+    if (change_.content_changed) {
+      binary();
+      if (after.size >= kLarge && (!was_file || before->size < kLarge))
+        add("large-file", fmt::format("{} MiB in one file", after.size >> 20));
+    }
+  }
+
+  void truncation(uint64_t old_size) {
+    uint64_t size = change_.after->size;
+    bool emptied = size == 0 && old_size >= kWorthKeeping;
+    bool nearly = old_size >= kLongFile && size * 20 <= old_size;
+    if (emptied || nearly)
+      add("truncation", fmt::format("cut from {} to {} bytes", old_size, size));
+  }
+
+  void binary() {
+    if (!subject_.new_text) return;
+    std::string_view text = *subject_.new_text;
+    std::string_view head = text.substr(0, 4);
+    if (head ==
+            "\x7f"
+            "ELF" ||
+        head == "\xfe\xed\xfa\xce" || head == "\xfe\xed\xfa\xcf" ||
+        head == "\xcf\xfa\xed\xfe" || head == "\xca\xfe\xba\xbe" ||
+        (head.starts_with("MZ") && text.size() > 64))
+      return add("program", "machine code: cannot be reviewed by reading");
+    if (text.substr(0, 8000).find('\0') == std::string_view::npos) return;
+    if (is_media(change_.path.name())) {
+      add("media", "a picture, font or document");
+    } else {
+      add("binary", "binary content: cannot be reviewed by reading");
+    }
+  }
+
+  static bool is_media(std::string_view name) {
+    constexpr std::string_view kEnds[] = {
+        ".png", ".jpg",  ".jpeg",  ".gif", ".webp", ".ico", ".bmp", ".avif",
+        ".pdf", ".woff", ".woff2", ".ttf", ".otf",  ".mp3", ".mp4", ".ogg",
+        ".wav", ".webm", ".eot",   ".tif", ".tiff", ".flac"};
+    return std::any_of(
+        std::begin(kEnds), std::end(kEnds),
+        [&](std::string_view end) { return name.ends_with(end); });
+  }
+
+  void symlink(const fs::NodeState& after) {
+    if (!change_.content_changed && !change_.from) return;
+    if (!leaves_workspace(change_.path, after.target, subject_.real_root))
+      return;
+    constexpr std::string_view kSystem[] = {"/usr/", "/bin/", "/lib/",
+                                            "/lib64/", "/sbin/"};
+    bool system = after.target.find("..") == std::string::npos &&
+                  std::any_of(std::begin(kSystem), std::end(kSystem),
+                              [&](std::string_view top) {
+                                return after.target.starts_with(top);
+                              });
+    if (system) {
+      add("symlink-system",
+          fmt::format("symlink to '{}', a file of the system", after.target));
+    } else {
+      add("symlink-outside",
+          fmt::format("symlink to '{}', outside the workspace", after.target));
+    }
+  }
+
+  void attributes(const fs::NodeState& after) {
+    const auto& before = change_.before;
+    mode_t old_mode = before ? before->mode : 0;
+    mode_t gained = after.mode & ~old_mode;
+    bool link = after.type == fs::Type::kSymlink;
+    bool file = after.type == fs::Type::kFile;
+    if (file && (gained & (S_ISUID | S_ISGID)) != 0)
+      add("setuid", fmt::format("setuid or setgid: mode {:04o}", after.mode));
+    if (!link && (gained & S_IWOTH) != 0 && (after.mode & S_ISVTX) == 0)
+      add("world-writable",
+          fmt::format("writable by every user: mode {:04o}", after.mode));
+    auto capability = after.xattrs.find("security.capability");
+    if (capability != after.xattrs.end() &&
+        !(before && before->xattrs.contains("security.capability") &&
+          before->xattrs.at("security.capability") == capability->second))
+      add("file-capability", "carries file capabilities, rights of root");
+    if (before && (before->uid != after.uid || before->gid != after.gid))
+      add("owner", fmt::format("owner {}:{} becomes {}:{}", before->uid,
+                               before->gid, after.uid, after.gid));
+    if (change_.detaches_links)
+      add("hardlink-detached",
+          "other hard links of this file keep the old content");
+  }
+
+  const Subject& subject_;
+  const Change& change_;
+  std::vector<Risk>& risks_;
+};
+
+}  // namespace
+
+void add_node_risks(const Subject& subject, std::vector<Risk>& risks) {
+  NodeRisks(subject, risks).run();
+}
+
+std::span<const RuleInfo> node_rules() { return kNodeRules; }
+
+bool leaves_workspace(const RelPath& path, std::string_view target,
+                      std::string_view real_root) {
+  if (target.starts_with('/')) {
+    if (real_root.size() < 2 || !target.starts_with(real_root)) return true;
+    target.remove_prefix(real_root.size());
+    if (!target.empty() && target[0] != '/') return true;
+    long depth = 0;
+    for (std::string_view part : split(target, '/')) {
+      if (part.empty() || part == ".") continue;
+      depth += part == ".." ? -1 : 1;
+      if (depth < 0) return true;
+    }
+    return false;
+  }
+  long depth = static_cast<long>(path.components().size()) - 1;
+  for (std::string_view part : split(target, '/')) {
+    if (part.empty() || part == ".") continue;
+    depth += part == ".." ? -1 : 1;
+    if (depth < 0) return true;
+  }
+  return false;
+}
+
+}  // namespace stoplog::diff

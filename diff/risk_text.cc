@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/risk_text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/escape.h"
+#include "diff/secrets.h"
+
+namespace stoplog::diff {
+namespace {
+
+constexpr size_t kSecretsNamed = 5;
+constexpr size_t kPackageLimit = 1 << 20;
+
+// What differs between common head and tail, widened to whole lines.
+struct Region {
+  std::string_view old_part, new_part;
+};
+
+Region changed_region(std::string_view a, std::string_view b) {
+  size_t shorter = std::min(a.size(), b.size());
+  size_t head = static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<long>(shorter),
+                    b.begin())
+          .first -
+      a.begin());
+  while (head > 0 && a[head - 1] != '\n') head--;
+  size_t tail = 0;
+  while (tail < shorter - head &&
+         a[a.size() - 1 - tail] == b[b.size() - 1 - tail])
+    tail++;
+  while (tail > 0 && a[a.size() - tail] != '\n') tail--;
+  return {a.substr(head, a.size() - head - tail),
+          b.substr(head, b.size() - head - tail)};
+}
+
+enum class Script { kNone, kLatin, kCyrillic, kGreek };
+
+Script script_of(char32_t c) {
+  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+      (c >= 0xC0 && c <= 0x24F && c != 0xD7 && c != 0xF7))
+    return Script::kLatin;
+  if (c >= 0x370 && c <= 0x3FF) return Script::kGreek;
+  if (c >= 0x400 && c <= 0x52F) return Script::kCyrillic;
+  return Script::kNone;
+}
+
+// How often each thing that misleads a reader occurs, and the first of it.
+struct Odd {
+  size_t bidi = 0, invisible = 0, mixed = 0, escapes = 0, returns = 0;
+  char32_t first_bidi = 0, first_invisible = 0;
+  std::string first_mixed;
+};
+
+// Letters of one word: does it mix Latin with look-alikes?
+class Word {
+ public:
+  void take(char32_t c, std::string_view bytes, Odd& odd) {
+    Script script = script_of(c);
+    if (script == Script::kNone && !(c >= '0' && c <= '9') && c != '_')
+      return end(odd);
+    if (text_.size() < 64) text_ += bytes;
+    latin_ |= script == Script::kLatin;
+    // A lone Greek letter in a name (deltaθ) is ordinary mathematics.
+    greek_ += script == Script::kGreek;
+    cyrillic_ |= script == Script::kCyrillic;
+  }
+  void end(Odd& odd) {
+    if (latin_ && (cyrillic_ || greek_ > 1)) {
+      if (odd.mixed++ == 0) odd.first_mixed = text_;
+    }
+    *this = Word();
+  }
+
+ private:
+  std::string text_;
+  bool latin_ = false, cyrillic_ = false;
+  size_t greek_ = 0;
+};
+
+void count_char(char32_t c, char32_t before, Odd& odd) {
+  // Joiners and selectors are part of emoji; a mark at the very start says
+  // UTF-8.
+  bool emoji = (c == 0xFE0F || c == 0x200D) && before >= 0x80;
+  bool mark = c == 0xFEFF && before == 0;
+  if (emoji || mark) return;
+  switch (kind_of(c)) {
+    case CharKind::kBidi:
+      if (odd.bidi++ == 0) odd.first_bidi = c;
+      break;
+    case CharKind::kInvisible:
+      if (odd.invisible++ == 0) odd.first_invisible = c;
+      break;
+    case CharKind::kControl:
+      odd.escapes++;
+      break;
+    case CharKind::kPlain:
+      break;
+  }
+}
+
+Odd look(std::string_view text) {
+  Odd odd;
+  Word word;
+  char32_t before = 0;
+  bool plain_line = true;  // no letter beyond ASCII in this word yet
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    unsigned char c = static_cast<unsigned char>(rest[0]);
+    if (c < 0x80) {
+      bool end_of_line = rest.size() > 1 && rest[1] == '\n';
+      if (c == '\r' && !end_of_line && rest.size() > 1) {
+        odd.returns++;
+      } else if (c < 0x20 && c != '\t' && c != '\n' && c != '\f' && c != '\r') {
+        odd.escapes++;
+      }
+      word.take(c, rest.substr(0, 1), odd);
+      before = c;
+      rest.remove_prefix(1);
+      continue;
+    }
+    plain_line = false;
+    std::string_view start = rest;
+    Decoded decoded = take_utf8(rest);
+    if (!decoded.valid) continue;
+    word.take(decoded.c, start.substr(0, start.size() - rest.size()), odd);
+    count_char(decoded.c, before, odd);
+    before = decoded.c;
+  }
+  if (!plain_line) word.end(odd);
+  return odd;
+}
+
+// Pure printable ASCII is the common case and needs no decoding.
+bool is_plain(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) {
+    unsigned char u = static_cast<unsigned char>(c);
+    return u >= 0x80 || (u < 0x20 && u != '\n' && u != '\t');
+  });
+}
+
+void add_odd(const Region& region, std::vector<Risk>& risks) {
+  if (is_plain(region.new_part)) return;
+  Odd now = look(region.new_part);
+  Odd old = is_plain(region.old_part) ? Odd() : look(region.old_part);
+  auto warn = [&](std::string_view code, std::string message) {
+    risks.push_back({Level::kWarn, std::string(code), std::move(message)});
+  };
+  auto number = [](char32_t c) { return static_cast<uint32_t>(c); };
+  if (now.bidi > old.bidi)
+    warn("bidi",
+         fmt::format("hidden bidirectional control U+{:04X}: the text is not "
+                     "what it looks like",
+                     number(now.first_bidi)));
+  if (now.invisible > old.invisible)
+    warn("invisible", fmt::format("hidden character U+{:04X}: takes no space "
+                                  "and is still there",
+                                  number(now.first_invisible)));
+  if (now.mixed > old.mixed)
+    warn("mixed-script",
+         fmt::format("'{}' mixes letters of two alphabets that look alike",
+                     now.first_mixed));
+  if (now.returns > old.returns)
+    warn("carriage-return",
+         "a carriage return inside a line hides what stands before it");
+  if (now.escapes > old.escapes)
+    warn("control-character", "control characters that a terminal would obey");
+}
+
+void add_secrets(const Region& region, std::string_view old_text,
+                 std::vector<Risk>& risks) {
+  size_t named = 0;
+  for (const Secret& secret : find_secrets(region.new_part, 64)) {
+    if (old_text.find(secret.value) != std::string_view::npos) continue;
+    if (++named > kSecretsNamed) break;
+    // The beginning is enough to find it; the rest stays out of logs.
+    std::string_view start = secret.value.substr(0, 8);
+    risks.push_back({Level::kDanger, "secret",
+                     fmt::format("adds {} ({}…)", secret.what,
+                                 start.substr(0, start.find('\n')))});
+  }
+}
+
+void add_unreadable(std::string_view old_text, std::string_view new_text,
+                    std::vector<Risk>& risks) {
+  auto longest = [](std::string_view text) {
+    size_t most = 0;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      most = std::max(most, end - at);
+      at = end + 1;
+    }
+    return most;
+  };
+  size_t now = longest(new_text);
+  if (now > 5000 && longest(old_text) <= 5000)
+    risks.push_back(
+        {Level::kWarn, "minified",
+         fmt::format("a line of {} bytes: nobody can review it", now)});
+  std::string_view head = new_text.substr(0, 2000);
+  if (head.find("@generated") != std::string_view::npos ||
+      head.find("DO NOT EDIT") != std::string_view::npos ||
+      head.find("Code generated by") != std::string_view::npos)
+    risks.push_back({Level::kInfo, "generated",
+                     "says of itself that a program generates it"});
+}
+
+using Json = nlohmann::json;
+
+// Null unless it is an object with an object of that name.
+Json member(const Json& from, const char* name) {
+  if (!from.is_object()) return nullptr;
+  auto it = from.find(name);
+  return it != from.end() && it->is_object() ? *it : Json(nullptr);
+}
+
+bool runs_at_install(std::string_view script) {
+  constexpr std::string_view kAtInstall[] = {
+      "preinstall", "install",      "postinstall", "prepare",
+      "preprepare", "postprepare",  "prepublish",  "preuninstall",
+      "uninstall",  "postuninstall"};
+  return std::find(std::begin(kAtInstall), std::end(kAtInstall), script) !=
+         std::end(kAtInstall);
+}
+
+}  // namespace
+
+std::vector<Risk> risks_of_text(std::string_view old_text,
+                                std::string_view new_text) {
+  std::vector<Risk> risks;
+  Region region = changed_region(old_text, new_text);
+  add_secrets(region, old_text, risks);
+  add_odd(region, risks);
+  add_unreadable(old_text, new_text, risks);
+  return risks;
+}
+
+std::vector<Risk> risks_of_package_json(std::string_view old_text,
+                                        std::string_view new_text) {
+  std::vector<Risk> risks;
+  Json now = new_text.size() > kPackageLimit
+                 ? Json(Json::value_t::discarded)
+                 : Json::parse(new_text, nullptr, false);
+  if (now.is_discarded()) {
+    if (new_text.find("\"scripts\"") != std::string_view::npos)
+      risks.push_back({Level::kDanger, "package-hook",
+                       "cannot be read as JSON: it may have install scripts"});
+    return risks;
+  }
+  Json before = old_text.size() > kPackageLimit
+                    ? Json(nullptr)
+                    : Json::parse(old_text, nullptr, false);
+  Json scripts = member(now, "scripts");
+  Json old_scripts = member(before, "scripts");
+  for (auto it = scripts.begin(); it != scripts.end(); ++it) {
+    if (old_scripts.is_object() && old_scripts.contains(it.key()) &&
+        old_scripts[it.key()] == it.value())
+      continue;
+    std::string command =
+        it.value().is_string()
+            ? it.value().get<std::string>()
+            : it.value().dump(-1, ' ', false, Json::error_handler_t::replace);
+    bool unasked = runs_at_install(it.key());
+    risks.push_back({unasked ? Level::kDanger : Level::kWarn,
+                     unasked ? "package-hook" : "package-script",
+                     fmt::format("script \"{}\" {}: {}", it.key().substr(0, 60),
+                                 unasked ? "executes on host unasked at install"
+                                         : "executes on host when called",
+                                 command.substr(0, 200))});
+  }
+  return risks;
+}
+
+}  // namespace stoplog::diff

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Risks that lie in the content of a text: secrets that were added, characters
+// that a reader does not see, lines that nobody can read. One pass over what
+// is new between common head and tail; what the old text has too is not new.
+// Pure; time is linear in the text.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "diff/change_set.h"
+
+namespace stoplog::diff {
+
+// `old_text` is empty for a new file.
+std::vector<Risk> risks_of_text(std::string_view old_text,
+                                std::string_view new_text);
+
+// The entries of "scripts" in a package.json that were added or changed; the
+// ones that run at install are dangers.
+std::vector<Risk> risks_of_package_json(std::string_view old_text,
+                                        std::string_view new_text);
+
+}  // namespace stoplog::diff
