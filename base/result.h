@@ -50,6 +50,8 @@ class Error {
   int errno_or_eio() const { return err_ != 0 ? err_ : EIO; }
   // "context: message: No such file or directory"
   std::string text() const;
+  // The words alone, without errno's: for carrying an error elsewhere.
+  const std::string& message() const { return message_; }
   const std::string& hint() const { return hint_; }
 
   // Each returns the same error with more said about it.

@@ -90,6 +90,15 @@ Result<Pipe> pipe(int flags) {
   return Pipe{.read = Fd(fds[0]), .write = Fd(fds[1])};
 }
 
+Status set_nonblocking(int fd, bool on) {
+  int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return fail_errno(errno);
+  int wanted = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+  if (wanted != flags && ::fcntl(fd, F_SETFL, wanted) < 0)
+    return fail_errno(errno);
+  return {};
+}
+
 Status getrandom(std::span<std::byte> out) {
   while (!out.empty()) {
     ssize_t n = retry([&] { return ::getrandom(out.data(), out.size(), 0); });

@@ -62,6 +62,9 @@ struct Pipe {
 };
 Result<Pipe> pipe(int flags = 0);
 
+// O_NONBLOCK of the open file description (shared with every duplicate).
+Status set_nonblocking(int fd, bool on);
+
 Status getrandom(std::span<std::byte> out);
 
 // poll(2) for one fd: true when it is ready, false at the timeout. A negative

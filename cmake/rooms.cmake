@@ -33,13 +33,21 @@ set_target_properties(lib::fuse3 PROPERTIES
 set_target_properties(lib::ncursesw PROPERTIES
   INTERFACE_LINK_LIBRARIES "lib::tinfo")
 
+include(${CMAKE_CURRENT_LIST_DIR}/fmt.cmake)
+
 set(STOPLOG_WARNINGS -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-    -Wold-style-cast -Wimplicit-fallthrough)
+    -Wold-style-cast -Wimplicit-fallthrough
+    # GCC 12 counts a designated initialiser that relies on defaults as missing.
+    -Wno-missing-field-initializers)
 
 function(stoplog_flags target)
   target_compile_options(${target} PRIVATE ${STOPLOG_WARNINGS})
-  target_compile_definitions(${target} PRIVATE _GNU_SOURCE FMT_HEADER_ONLY
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE
+    ${STOPLOG_FMT_DEFINITIONS}
     STOPLOG_VERSION="${PROJECT_VERSION}")
+  if(STOPLOG_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   if(STOPLOG_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE}
       -fno-omit-frame-pointer)

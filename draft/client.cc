@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/client.h"
+
+#include <thread>
+
+#include "base/sys_file.h"
+#include "base/unix_socket.h"
+#include "draft/spawn.h"
+#include "draft/store.h"
+
+namespace stoplog::draft {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+Result<Fd> connect_to(const Layout& layout, const std::string& id) {
+  Fd dir = TRY(sys::openat(AT_FDCWD, layout.run(id), O_PATH | O_DIRECTORY));
+  return connect_unix(dir.get(), kSocketFile, SOCK_SEQPACKET);
+}
+
+// Waits until nobody holds the draft's lock, or the deadline.
+bool wait_until_free(const Layout& layout, const std::string& id,
+                     SteadyClock::time_point deadline) {
+  while (SteadyClock::now() < deadline) {
+    auto held = DraftLock::is_held(layout, id);
+    if (held && !*held) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::optional<Client>> Client::connect(const Layout& layout,
+                                              const std::string& id) {
+  auto socket = connect_to(layout, id);
+  if (!socket) {
+    int err = socket.error().err();
+    if (err == ENOENT || err == ECONNREFUSED || err == ENOTDIR)
+      return std::nullopt;
+    return std::unexpected(
+        std::move(socket).error().context("cannot reach the draft's daemon"));
+  }
+  Client client(std::move(*socket));
+  auto hello = client.say_hello();
+  if (!hello) {
+    // It went away between connect and hello: idle, or killed.
+    int err = hello.error().err();
+    if (err == EPIPE || err == ECONNRESET) return std::nullopt;
+    return std::unexpected(std::move(hello).error());
+  }
+  return client;
+}
+
+Result<Client> Client::connect_or_start(const Layout& layout,
+                                        const std::string& id,
+                                        const StartOptions& options) {
+  auto deadline = SteadyClock::now() + options.patience;
+  Error last(ETIMEDOUT);
+  bool started_once = false;
+  while (SteadyClock::now() < deadline) {
+    auto client = connect(layout, id);
+    if (!client) {
+      // A daemon of another protocol: ask it to leave.
+      if (client.error().code() != Code::kUnsupported)
+        return std::unexpected(std::move(client).error());
+      auto socket = connect_to(layout, id);
+      if (socket) {
+        Client old(std::move(*socket));
+        auto left = old.shutdown(layout, id, false);
+        if (!left)
+          return std::unexpected(
+              std::move(client.error())
+                  .with_hint("it is at work: end that first (`stoplog stop`), "
+                             "then run this again"));
+      }
+      continue;
+    }
+    if (*client) {
+      bool same = (**client).daemon().version == STOPLOG_VERSION;
+      if (same || (**client).daemon().busy) return std::move(**client);
+      if (!(**client).shutdown(layout, id, false)) return std::move(**client);
+      continue;
+    }
+    auto held = DraftLock::is_held(layout, id);
+    if (held && *held) {
+      // Somebody else starts it, or commits without one: its turn first.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      last = Error(Code::kErrno, "the draft is in use", EBUSY);
+      continue;
+    }
+    auto started = start_daemon(layout, id, options);
+    if (!started) {
+      last = std::move(started).error();
+      // Lost the race for the lock to another starter: look again.
+      if (last.err() == EWOULDBLOCK && !started_once) continue;
+      return std::unexpected(
+          std::move(last).context("cannot start the draft's daemon"));
+    }
+    started_once = true;
+  }
+  return std::unexpected(
+      std::move(last).context("cannot reach the draft's daemon"));
+}
+
+Result<std::string> Client::ask(Op op, const std::string& payload,
+                                std::span<const int> fds) {
+  uint32_t serial = ++serial_;
+  TRY(send_op(socket_.get(), op, serial, payload, fds));
+  for (;;) {
+    auto message = TRY(receive_op(socket_.get()));
+    if (!message) return fail_errno(EPIPE, "the draft's daemon went away");
+    if (message->op == Op::kEvent) {
+      events_.push_back(TRY(decode<RunEvent>(message->payload)));
+      continue;
+    }
+    if (message->op == Op::kError)
+      return std::unexpected(TRY(decode<ErrorReply>(message->payload)).error());
+    if (message->op == Op::kReply && message->serial == serial)
+      return std::move(message->payload);
+    return fail(Code::kInternal, "unexpected message from the daemon");
+  }
+}
+
+template <typename Reply, typename Request>
+Result<Reply> Client::request(Op op, const Request& record,
+                              std::span<const int> fds) {
+  return decode<Reply>(TRY(ask(op, encode(record), fds)));
+}
+
+Status Client::say_hello() {
+  welcome_ = TRY(request<Welcome>(Op::kHello, Hello{STOPLOG_VERSION}));
+  return {};
+}
+
+Result<RunStarted> Client::run(const RunRequest& record,
+                               std::span<const int> stdio) {
+  return request<RunStarted>(Op::kRun, record, stdio);
+}
+
+Status Client::signal(uint32_t command, int signal) {
+  TRY(request<Empty>(Op::kSignal, Signal{command, signal}));
+  return {};
+}
+
+Result<RunEvent> Client::next_event() {
+  if (!events_.empty()) {
+    RunEvent event = std::move(events_.front());
+    events_.pop_front();
+    return event;
+  }
+  auto message = TRY(receive_op(socket_.get()));
+  if (!message) return fail(Code::kInternal, "the draft's daemon went away");
+  if (message->op != Op::kEvent)
+    return fail(Code::kInternal, "unexpected message from the daemon");
+  return decode<RunEvent>(message->payload);
+}
+
+Result<fs::Mark> Client::barrier() {
+  return request<fs::Mark>(Op::kBarrier, Empty{});
+}
+Result<fs::Mark> Client::snapshot(const std::string& name) {
+  return request<fs::Mark>(Op::kSnapshot, Text{name});
+}
+Result<fs::Mark> Client::rollback(fs::Position to) {
+  return request<fs::Mark>(Op::kRollback, Rollback{to});
+}
+Result<fs::Mark> Client::commit_base(fs::Position reviewed,
+                                     std::vector<fs::BaseChange> changes) {
+  return request<fs::Mark>(Op::kCommitBase,
+                           CommitBase{reviewed, std::move(changes)});
+}
+Result<std::vector<fs::Mark>> Client::marks() {
+  return TRY(request<MarkList>(Op::kMarks, Empty{})).marks;
+}
+Result<MountInfo> Client::mount(const std::string& dir) {
+  return request<MountInfo>(Op::kMount, Text{dir});
+}
+Status Client::unmount() {
+  TRY(request<Empty>(Op::kUnmount, Empty{}));
+  return {};
+}
+Result<std::vector<RunningCommand>> Client::running() {
+  return TRY(request<ProcessList>(Op::kPs, Empty{})).commands;
+}
+Status Client::stop(uint32_t command) {
+  TRY(request<Empty>(Op::kStop, Stop{command}));
+  return {};
+}
+Status Client::note(const std::string& name, const std::string& text) {
+  TRY(request<Empty>(Op::kNote, Note{name, text}));
+  return {};
+}
+Result<DaemonStatus> Client::status() {
+  return request<DaemonStatus>(Op::kStatus, Empty{});
+}
+
+Status Client::shutdown(const Layout& layout, const std::string& id,
+                        bool force) {
+  TRY(request<Empty>(Op::kShutdown, Shutdown{force}));
+  socket_.reset();
+  if (!wait_until_free(layout, id,
+                       SteadyClock::now() + std::chrono::seconds(15)))
+    return fail_errno(ETIMEDOUT, "the draft's daemon does not end");
+  return {};
+}
+
+}  // namespace stoplog::draft

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CLI's side of the control socket.
+//
+//   Client c = TRY(Client::connect_or_start(layout, id, {.program = self}));
+//   RunStarted s = TRY(c.run(request, stdio));
+//   for (;;) { RunEvent e = TRY(c.next_event()); ... }
+//
+// connect() gives nullopt when no daemon lives; a socket left by a dead one
+// counts as none. connect_or_start() starts one, waits until it is ready and
+// reports its reason when it is not; an idle daemon of another version is
+// replaced. One thread; a request waits for its reply, events that come in
+// between are kept.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "draft/layout.h"
+#include "draft/protocol.h"
+
+namespace stoplog::draft {
+
+struct StartOptions {
+  // Run as `PROGRAM daemon --draft ID --ready-fd 3`.
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> arguments;  // more of them
+  std::chrono::milliseconds patience = std::chrono::seconds(20);
+};
+
+class Client {
+ public:
+  static Result<std::optional<Client>> connect(const Layout& layout,
+                                               const std::string& id);
+  static Result<Client> connect_or_start(const Layout& layout,
+                                         const std::string& id,
+                                         const StartOptions& options = {});
+
+  const Welcome& daemon() const { return welcome_; }
+  int fd() const { return socket_.get(); }  // readable: next_event()
+
+  Result<RunStarted> run(const RunRequest& request, std::span<const int> stdio);
+  Status signal(uint32_t command, int signal);
+  // Blocks for the next event. A daemon that died is an error of kInternal.
+  Result<RunEvent> next_event();
+  bool has_event() const { return !events_.empty(); }
+
+  Result<fs::Mark> barrier();
+  Result<fs::Mark> snapshot(const std::string& name);
+  Result<fs::Mark> rollback(fs::Position to);
+  Result<fs::Mark> commit_base(fs::Position reviewed,
+                               std::vector<fs::BaseChange> changes);
+  Result<std::vector<fs::Mark>> marks();
+  Result<MountInfo> mount(const std::string& dir);
+  Status unmount();
+  Result<std::vector<RunningCommand>> running();
+  Status stop(uint32_t command);  // 0: all
+  Status note(const std::string& name, const std::string& text);
+  Result<DaemonStatus> status();
+  // The daemon ends; returns when its lock is free.
+  Status shutdown(const Layout& layout, const std::string& id, bool force);
+
+ private:
+  explicit Client(Fd socket) : socket_(std::move(socket)) {}
+  Status say_hello();
+  Result<std::string> ask(Op op, const std::string& payload,
+                          std::span<const int> fds = {});
+  template <typename Reply, typename Request>
+  Result<Reply> request(Op op, const Request& record,
+                        std::span<const int> fds = {});
+
+  Fd socket_;
+  uint32_t serial_ = 0;
+  Welcome welcome_;
+  std::deque<RunEvent> events_;
+};
+
+}  // namespace stoplog::draft

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/daemon.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/sys_file.h"
+#include "base/sys_process.h"
+#include "base/unix_socket.h"
+#include "draft/server.h"
+#include "draft/store.h"
+
+namespace stoplog::draft {
+namespace {
+
+// Signals as a descriptor, so that they are one more event of the loop.
+Result<Fd> take_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);  // the terminal it was started from may close
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail_errno(errno);
+  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail_errno(errno);
+  return fd;
+}
+
+// A socket that is there is a dead daemon's: the lock says so.
+Result<Fd> listen_at(const Layout& layout, const std::string& id) {
+  Fd dir = TRY(sys::openat(AT_FDCWD, layout.run(id), O_RDONLY | O_DIRECTORY));
+  Fd listener =
+      TRY_CTX(listen_unix(dir.get(), kSocketFile, SOCK_SEQPACKET),
+              fmt::format("cannot listen at '{}'", layout.socket(id)));
+  TRY(sys::set_nonblocking(listener.get(), true));
+  return listener;
+}
+
+Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
+                   Fd& ready) {
+  Store store = TRY(Store::open(options.layout, Store::Create::kYes));
+  Draft draft = TRY(store.load(options.draft));
+  DraftLock lock =
+      TRY(DraftLock::take(options.layout, options.draft, LockMode::kExclusive));
+  TRY(make_private_dir(options.layout.run(options.draft)));
+  Fd signals = TRY(take_signals());
+  ::umask(077);
+  std::unique_ptr<DaemonCore> core =
+      TRY(factory(CoreContext{options.layout, draft}));
+  Fd listener = TRY(listen_at(options.layout, options.draft));
+  if (ready) {
+    (void)sys::write_full(ready.get(), std::string_view("ok\n"));
+    ready.reset();
+  }
+  Server server(std::move(listener), *core,
+                {.draft = options.draft,
+                 .idle = options.idle,
+                 .stop_fd = signals.get(),
+                 .uid = ::geteuid()});
+  Status served = server.serve();
+  (void)sys::unlinkat(AT_FDCWD, options.layout.socket(options.draft));
+  Status closed = core->close();
+  core.reset();
+  if (!served) return served;
+  return closed;
+}
+
+}  // namespace
+
+Status run_daemon(const DaemonOptions& options, const CoreFactory& factory) {
+  Fd ready(options.ready_fd);
+  Status ended = serve_draft(options, factory, ready);
+  if (!ended && ready)
+    (void)sys::write_full(ready.get(), encode(ErrorReply::from(ended.error())));
+  return ended;
+}
+
+}  // namespace stoplog::draft

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/ledger.h"
+
+#include <sys/file.h>
+
+#include <optional>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/sys_file.h"
+#include "draft/store.h"
+
+namespace stoplog::draft {
+namespace {
+
+// A command line may be 4 MiB; its entry a few times that after escaping.
+constexpr size_t kMaxLine = 32u << 20;
+const std::string kNoHash(64, '0');
+
+struct Scan {
+  int64_t entries = 0;
+  std::string head = kNoHash;
+  uint64_t size = 0;  // bytes of whole lines that chain
+  std::string problem;
+};
+
+// Calls `line` with each whole line and its end offset; the torn rest, if any,
+// is not given. Memory is one line.
+Status for_each_line(
+    int fd, const std::function<bool(std::string_view, uint64_t)>& line) {
+  std::string pending;
+  uint64_t offset = 0;
+  std::vector<std::byte> block(64 << 10);
+  for (;;) {
+    size_t n = TRY(sys::pread_full(fd, block, offset + pending.size()));
+    if (n == 0) return {};
+    pending.append(reinterpret_cast<const char*>(block.data()), n);
+    size_t at = 0;
+    for (size_t end; (end = pending.find('\n', at)) != std::string::npos;
+         at = end + 1)
+      if (!line(std::string_view(pending).substr(at, end - at),
+                offset + end + 1))
+        return {};
+    pending.erase(0, at);
+    offset += at;
+    if (pending.size() > kMaxLine)
+      return fail(Code::kCorrupt, "a line of the ledger is too long");
+  }
+}
+
+// Why `entry` cannot follow the scan so far; "" when it can.
+std::string check_entry(const Json& entry, const Scan& scan) {
+  if (!entry.is_object()) return "not a JSON object";
+  if (entry.integer("n") != scan.entries + 1)
+    return fmt::format("numbered {}", entry.integer("n"));
+  if (entry.text("prev") != scan.head)
+    return "does not follow the one before it";
+  if (entry.text("sha256") != ledger_hash(entry)) return "was altered";
+  return "";
+}
+
+Result<Scan> scan_ledger(int fd) {
+  Scan scan;
+  TRY(for_each_line(fd, [&](std::string_view line, uint64_t end) {
+    auto entry = Json::parse(line);
+    std::string why = entry ? check_entry(*entry, scan) : entry.error().text();
+    if (!why.empty()) {
+      scan.problem = fmt::format("entry {}: {}", scan.entries + 1, why);
+      return false;
+    }
+    ++scan.entries;
+    scan.head = entry->text("sha256");
+    scan.size = end;
+    return true;
+  }));
+  return scan;
+}
+
+}  // namespace
+
+std::string ledger_hash(const Json& entry) {
+  Json bare = entry;
+  bare.erase("sha256");
+  return hex(sha256(bare.dump()));
+}
+
+Result<Ledger> Ledger::open(const Layout& layout, std::string_view id) {
+  Fd dir =
+      TRY_CTX(sys::openat(AT_FDCWD, layout.draft(id), O_RDONLY | O_DIRECTORY),
+              fmt::format("cannot open draft {}", id));
+  return Ledger(std::move(dir));
+}
+
+Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
+                               Sync sync) {
+  int64_t number = 0;
+  auto add = [&](Draft& draft) -> Status {
+    Fd fd = TRY(sys::openat(dir_.get(), kLedgerFile,
+                            O_RDWR | O_CREAT | O_APPEND, 0600));
+    sys::Stat st = TRY(sys::fstat(fd.get()));
+    std::string prev = draft.ledger_head.empty() ? kNoHash : draft.ledger_head;
+    std::optional<std::string> recovered;
+    if (static_cast<int64_t>(st.size) != draft.ledger_size) {
+      // We died between the line and the head, or power was lost.
+      Scan scan = TRY(scan_ledger(fd.get()));
+      if (!scan.problem.empty())
+        return fail(Code::kCorrupt, "the ledger is damaged: {}", scan.problem);
+      if (scan.entries < draft.ledger_count)
+        recovered = fmt::format("{} entries lost with the end of the file",
+                                draft.ledger_count - scan.entries);
+      else if (scan.size < st.size)
+        recovered = "a torn last line was cut off";
+      if (scan.size < st.size) TRY(sys::ftruncate(fd.get(), scan.size));
+      prev = scan.head;
+      draft.ledger_count = scan.entries;
+      st.size = scan.size;
+    }
+    number = draft.ledger_count + 1;
+    Json entry = Json::object();
+    entry.set("n", number).set("kind", kind);
+    entry.set("time", rfc3339(Clock::real().now()));
+    for (const auto& [key, value] : fields.members()) entry.set(key, value);
+    if (recovered) entry.set("recovered", *recovered);
+    entry.set("prev", prev);
+    // The hash is of the entry as it will be read back: what is not UTF-8 has
+    // been replaced by then.
+    Json read_back = TRY(Json::parse(entry.dump()));
+    std::string sum = ledger_hash(read_back);
+    std::string line = read_back.set("sha256", sum).dump() + "\n";
+    TRY(sys::write_full(fd.get(), line));
+    if (sync == Sync::kYes) TRY(sys::fdatasync(fd.get()));
+    draft.ledger_count = number;
+    draft.ledger_head = sum;
+    draft.ledger_size = static_cast<int64_t>(st.size + line.size());
+    return {};
+  };
+  TRY_CTX(update_draft(dir_.get(), add, sync), "cannot append to the ledger");
+  return number;
+}
+
+Status Ledger::for_each(const std::function<bool(const Json&)>& each) const {
+  auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);
+  if (!fd && fd.error().err() == ENOENT) return {};
+  if (!fd)
+    return std::unexpected(
+        std::move(fd).error().context("cannot read the ledger"));
+  return for_each_line(fd->get(), [&](std::string_view line, uint64_t) {
+    auto entry = Json::parse(line);
+    return !entry || each(*entry);
+  });
+}
+
+Result<std::vector<Json>> Ledger::entries() const {
+  std::vector<Json> out;
+  TRY(for_each([&](const Json& entry) {
+    out.push_back(entry);
+    return true;
+  }));
+  return out;
+}
+
+Result<Ledger::Verdict> Ledger::verify() const {
+  Verdict verdict;
+  Fd lock = TRY(sys::openat(dir_.get(), kMetaLockFile, O_RDWR | O_CREAT, 0600));
+  TRY(sys::flock(lock.get(), LOCK_SH));
+  std::string text = TRY(sys::read_file(dir_.get(), kDraftFile, 1u << 20));
+  Draft draft = TRY(Draft::from_json(TRY(Json::parse(text))));
+  Scan scan;
+  uint64_t size = 0;
+  auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);
+  if (fd) {
+    scan = TRY(scan_ledger(fd->get()));
+    size = TRY(sys::fstat(fd->get())).size;
+  } else if (fd.error().err() != ENOENT) {
+    return std::unexpected(std::move(fd).error());
+  }
+  verdict.entries = scan.entries;
+  verdict.problem = scan.problem;
+  if (verdict.problem.empty() && scan.entries < draft.ledger_count)
+    verdict.problem = fmt::format("entries {} to {} are missing at the end",
+                                  scan.entries + 1, draft.ledger_count);
+  if (verdict.problem.empty() && scan.entries == draft.ledger_count &&
+      draft.ledger_count > 0 && scan.head != draft.ledger_head)
+    verdict.problem = fmt::format(
+        "entry {}: is not the one whose hash draft.json keeps", scan.entries);
+  if (scan.entries > draft.ledger_count)
+    verdict.note = fmt::format(
+        "{} entries are newer than the head: stoplog "
+        "was stopped while it wrote them",
+        scan.entries - draft.ledger_count);
+  else if (verdict.problem.empty() && scan.size < size)
+    verdict.note = "the last line is torn and will be cut off";
+  verdict.ok = verdict.problem.empty();
+  return verdict;
+}
+
+}  // namespace stoplog::draft

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a draft: an append-only file of JSON lines. Each entry carries
+// the SHA-256 of itself and of the one before; the last one's is the head,
+// kept in draft.json. It finds damage and partial edits. It does not bind the
+// user himself, who may rewrite the file and the head together.
+//
+//   Ledger ledger = TRY(Ledger::open(layout, draft_id));
+//   TRY(ledger.append("snapshot", Json::object().set("mark", "green"),
+//                     Sync::kNo));
+//   Ledger::Verdict v = TRY(ledger.verify());
+//
+// Every entry has n (from 1), kind and time; "prev" and "sha256" end it. An
+// append takes the draft's meta lock, so daemon and CLI may append at once. A
+// torn last line (power loss: the run path does not sync) is cut off by the
+// next append, which says so in its "recovered" key.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "base/temp_file.h"
+#include "draft/layout.h"
+
+namespace stoplog::draft {
+
+class Ledger {
+ public:
+  // The draft must exist; the ledger may be absent (empty).
+  static Result<Ledger> open(const Layout& layout, std::string_view id);
+
+  // Returns the entry's number. `fields` must not hold n, kind, time, prev or
+  // sha256. Names of environment variables may be in it, never values.
+  Result<int64_t> append(std::string_view kind, const Json& fields, Sync sync);
+
+  // Entries in order, unchecked; `each` returns false to stop. A line that is
+  // no JSON is skipped: verify() is for finding it.
+  Status for_each(const std::function<bool(const Json&)>& each) const;
+  Result<std::vector<Json>> entries() const;
+
+  struct Verdict {
+    bool ok = true;
+    int64_t entries = 0;  // good ones, from the start
+    std::string problem;  // which entry, and what is wrong with it
+    std::string note;     // not a problem: the head lags after a crash
+  };
+  Result<Verdict> verify() const;
+
+ private:
+  explicit Ledger(Fd dir) : dir_(std::move(dir)) {}
+  Fd dir_;  // the draft's directory
+};
+
+// The text that an entry's hash is taken over: the entry without "sha256".
+std::string ledger_hash(const Json& entry);
+
+}  // namespace stoplog::draft

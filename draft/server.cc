@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/server.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/sys_process.h"
+#include "base/unix_socket.h"
+
+namespace stoplog::draft {
+namespace {
+
+constexpr size_t kMaxQueued = 1u << 20;
+constexpr size_t kMaxClients = 256;
+
+template <typename T>
+Result<std::string> encoded(Result<T> result) {
+  if (!result) return std::unexpected(std::move(result).error());
+  return encode(*result);
+}
+
+Result<std::string> encoded(Status status) {
+  if (!status) return std::unexpected(std::move(status).error());
+  return encode(Empty{});
+}
+
+}  // namespace
+
+Server::Server(Fd listener, DaemonCore& core, ServerOptions options)
+    : listener_(std::move(listener)),
+      core_(core),
+      options_(std::move(options)),
+      idle_since_(std::chrono::steady_clock::now()) {}
+
+Status Server::serve() {
+  while (!stopping_) {
+    std::vector<pollfd> fds;
+    fds.push_back({listener_.get(), POLLIN, 0});
+    fds.push_back({core_.event_fd(), POLLIN, 0});
+    fds.push_back({options_.stop_fd, POLLIN, 0});
+    for (auto& client : clients_) {
+      short events = POLLIN;
+      if (!client->queue.empty()) events |= POLLOUT;
+      fds.push_back({client->socket.get(), events, 0});
+    }
+    int ready = ::poll(fds.data(), fds.size(), timeout_ms());
+    if (ready < 0 && errno != EINTR) return fail_errno(errno, "cannot poll");
+    if (ready < 0) continue;
+    note_activity();
+    if (ready == 0 && timeout_ms() == 0) break;  // idle long enough
+    if (fds[2].revents != 0) break;
+    if (fds[1].revents != 0) deliver_events();
+    for (size_t i = 3; i < fds.size(); ++i) {
+      Client& client = *clients_[i - 3];
+      if ((fds[i].revents & POLLOUT) != 0) flush(client);
+      if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) receive(client);
+    }
+    if (fds[0].revents != 0) accept_clients();
+    reap();
+  }
+  listener_.reset();
+  clients_.clear();
+  return {};
+}
+
+bool Server::busy() const {
+  return !core_.running().empty() || !core_.mounted().path.empty();
+}
+
+void Server::note_activity() {
+  if (!clients_.empty() || busy())
+    idle_since_ = std::chrono::steady_clock::now();
+}
+
+int Server::timeout_ms() const {
+  if (!clients_.empty() || busy()) return -1;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      idle_since_ + options_.idle - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max<int64_t>(0, left.count()));
+}
+
+void Server::accept_clients() {
+  for (;;) {
+    auto socket = accept_unix(listener_.get());
+    if (!socket) return;
+    auto peer = peer_of(socket->get());
+    // Another user is told nothing, not even that this is stoplog.
+    if (!peer || peer->uid != options_.uid) continue;
+    if (clients_.size() >= kMaxClients) continue;
+    if (!sys::set_nonblocking(socket->get(), true)) continue;
+    auto client = std::make_unique<Client>();
+    client->socket = std::move(*socket);
+    clients_.push_back(std::move(client));
+  }
+}
+
+void Server::receive(Client& client) {
+  if (client.dead) return;
+  auto message = receive_op(client.socket.get());
+  if (!message && message.error().err() == EAGAIN) return;
+  if (!message) {
+    ErrorReply reply = ErrorReply::from(message.error());
+    send(client, Op::kError, 0, encode(reply));
+    client.dead = true;
+    return;
+  }
+  if (!*message) {
+    client.dead = true;
+    return;
+  }
+  handle(client, std::move(**message));
+}
+
+void Server::handle(Client& client, Message message) {
+  auto reply = answer(client, message);
+  if (reply) {
+    send(client, Op::kReply, message.serial, std::move(*reply));
+    return;
+  }
+  send(client, Op::kError, message.serial,
+       encode(ErrorReply::from(reply.error())));
+  // Before the welcome nothing but a proper Hello is tolerated.
+  if (!client.welcomed && message.op != Op::kHello) client.dead = true;
+}
+
+Result<std::string> Server::answer(Client& client, Message& message) {
+  if (message.op == Op::kShutdown)
+    return answer_shutdown(TRY(decode<Shutdown>(message.payload)));
+  if (message.protocol != kProtocol)
+    return fail(Code::kUnsupported,
+                "the daemon of this draft is stoplog {} (protocol {}), the "
+                "request of protocol {}",
+                STOPLOG_VERSION, kProtocol, message.protocol);
+  if (message.op == Op::kHello) {
+    TRY(decode<Hello>(message.payload));
+    client.welcomed = true;
+    return encode(welcome());
+  }
+  if (!client.welcomed) return fail(Code::kInvalid, "hello expected");
+  const std::string& payload = message.payload;
+  switch (message.op) {
+    case Op::kRun:
+      return answer_run(client, message);
+    case Op::kSignal: {
+      Signal s = TRY(decode<Signal>(payload));
+      return encoded(core_.signal(s.command, s.signal));
+    }
+    case Op::kBarrier:
+      TRY(decode<Empty>(payload));
+      return encoded(core_.barrier());
+    case Op::kSnapshot:
+      return encoded(core_.snapshot(TRY(decode<Text>(payload)).text));
+    case Op::kRollback:
+      return encoded(core_.rollback(TRY(decode<Rollback>(payload)).to));
+    case Op::kCommitBase: {
+      CommitBase request = TRY(decode<CommitBase>(payload));
+      return encoded(core_.commit_base(request.reviewed, request.changes));
+    }
+    case Op::kMarks:
+      TRY(decode<Empty>(payload));
+      return encode(MarkList{core_.marks()});
+    case Op::kMount:
+      return encoded(core_.mount(TRY(decode<Text>(payload)).text));
+    case Op::kUnmount:
+      TRY(decode<Empty>(payload));
+      return encoded(core_.unmount());
+    case Op::kPs:
+      TRY(decode<Empty>(payload));
+      return encode(ProcessList{core_.running()});
+    case Op::kStop:
+      return answer_stop(TRY(decode<Stop>(payload)));
+    case Op::kNote: {
+      Note note = TRY(decode<Note>(payload));
+      if (!is_valid_name(note.name))
+        return fail(Code::kInvalid, "bad name of a note");
+      return encoded(core_.note(note.name, note.text));
+    }
+    case Op::kStatus:
+      TRY(decode<Empty>(payload));
+      return encode(status());
+    default:
+      return fail(Code::kInvalid, "unknown request {}",
+                  static_cast<unsigned>(message.op));
+  }
+}
+
+Result<std::string> Server::answer_run(Client& client, Message& message) {
+  RunRequest request = TRY(decode<RunRequest>(message.payload));
+  if (request.argv.empty()) return fail(Code::kInvalid, "no command to run");
+  if (message.fds.size() != 3)
+    return fail(Code::kInvalid, "a run needs three file descriptors");
+  RunStarted started = TRY(core_.run(request, std::move(message.fds)));
+  client.commands.insert(started.command);
+  return encode(started);
+}
+
+Result<std::string> Server::answer_stop(const Stop& stop) {
+  if (stop.command != 0) return encoded(core_.kill(stop.command));
+  for (const RunningCommand& c : core_.running()) TRY(core_.kill(c.command));
+  return encode(Empty{});
+}
+
+Result<std::string> Server::answer_shutdown(const Shutdown& shutdown) {
+  if (busy() && !shutdown.force)
+    return fail_errno(EBUSY, "the daemon is at work");
+  for (const RunningCommand& c : core_.running()) (void)core_.kill(c.command);
+  stopping_ = true;
+  return encode(Empty{});
+}
+
+Welcome Server::welcome() const {
+  return {STOPLOG_VERSION, options_.draft, static_cast<int32_t>(::getpid()),
+          busy()};
+}
+
+DaemonStatus Server::status() const {
+  DaemonStatus out;
+  out.pid = static_cast<int32_t>(::getpid());
+  out.version = STOPLOG_VERSION;
+  out.commands = static_cast<uint32_t>(core_.running().size());
+  out.clients = static_cast<uint32_t>(clients_.size());
+  out.mount = core_.mounted().path;
+  core_.describe(out);
+  return out;
+}
+
+void Server::send(Client& client, Op op, uint32_t serial, std::string payload) {
+  if (client.dead) return;
+  client.queued += payload.size();
+  client.queue.emplace_back(op, std::pair(serial, std::move(payload)));
+  flush(client);
+  // A client that asks and never reads would have us keep its answers for
+  // ever. One large answer may always wait.
+  if (client.queue.size() > 1 && client.queued > kMaxQueued) client.dead = true;
+}
+
+void Server::flush(Client& client) {
+  while (!client.queue.empty() && !client.dead) {
+    auto& [op, rest] = client.queue.front();
+    auto sent = send_op(client.socket.get(), op, rest.first, rest.second);
+    if (!sent && sent.error().err() == EAGAIN) return;
+    if (!sent) {
+      client.dead = true;
+      return;
+    }
+    client.queued -= rest.second.size();
+    client.queue.pop_front();
+  }
+}
+
+void Server::deliver_events() {
+  for (RunEvent& event : core_.take_events()) {
+    for (auto& client : clients_) {
+      if (!client->commands.contains(event.command)) continue;
+      send(*client, Op::kEvent, 0, encode(event));
+      if (event.kind == RunEventKind::kEnded)
+        client->commands.erase(event.command);
+    }
+  }
+}
+
+void Server::reap() {
+  for (auto& client : clients_) {
+    if (!client->dead) continue;
+    for (uint32_t command : client->commands) (void)core_.kill(command);
+  }
+  std::erase_if(clients_, [](const auto& client) { return client->dead; });
+}
+
+}  // namespace stoplog::draft

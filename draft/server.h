@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's side of the control socket: one thread, one poll loop, any
+// number of clients.
+//
+//   Server server(std::move(listener), core, {.draft = id});
+//   Status end = server.serve();    // until shutdown, idle or a signal
+//
+// A client must be this user (SO_PEERCRED) and must say Hello first. A
+// malformed message costs its sender the connection and nobody else anything.
+// Sends never block: what a client does not take is queued up to 1 MiB, then
+// it is dropped. A client that goes away takes its commands with it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "draft/daemon_core.h"
+#include "draft/protocol.h"
+
+namespace stoplog::draft {
+
+struct ServerOptions {
+  std::string draft;  // id
+  std::chrono::milliseconds idle = std::chrono::minutes(30);
+  int stop_fd = -1;  // readable: end (a signalfd); borrowed
+  uid_t uid = 0;     // the only user served
+};
+
+class Server {
+ public:
+  Server(Fd listener, DaemonCore& core, ServerOptions options);
+
+  // Runs until told to stop. The listener is closed when it returns.
+  Status serve();
+
+ private:
+  struct Client {
+    Fd socket;
+    bool welcomed = false;
+    std::set<uint32_t> commands;  // started by it and not ended
+    std::deque<std::pair<Op, std::pair<uint32_t, std::string>>> queue;
+    size_t queued = 0;
+    bool dead = false;
+  };
+
+  void accept_clients();
+  void receive(Client& client);
+  void handle(Client& client, Message message);
+  Result<std::string> answer(Client& client, Message& message);
+  Result<std::string> answer_run(Client& client, Message& message);
+  Result<std::string> answer_stop(const Stop& stop);
+  Result<std::string> answer_shutdown(const Shutdown& shutdown);
+  Welcome welcome() const;
+  DaemonStatus status() const;
+  bool busy() const;
+  void send(Client& client, Op op, uint32_t serial, std::string payload);
+  void flush(Client& client);
+  void deliver_events();
+  void reap();
+  void note_activity();
+  int timeout_ms() const;
+
+  Fd listener_;
+  DaemonCore& core_;
+  ServerOptions options_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  bool stopping_ = false;
+  std::chrono::steady_clock::time_point idle_since_;
+};
+
+}  // namespace stoplog::draft

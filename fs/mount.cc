@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a mount: device, session, threads, end.
+//
+// Readers use a clone of the device (FUSE_DEV_IOC_CLONE) and notifications the
+// original. After kill -9 a thread inside of a notification keeps the original
+// open until the page it waits for is unlocked; the clone is closed at once,
+// which ends the requests that were read through it, which unlocks the page.
+// With one device for both, such a mount hangs until somebody aborts it.
+#include "fs/mount.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "fs/mount_impl.h"
+
+namespace stoplog::fs {
+namespace {
+
+ssize_t io_write(int, iovec* parts, int count, void* userdata) {
+  return static_cast<MountServer::Impl*>(userdata)->write_reply(parts, count);
+}
+
+// Never called: we read by ourselves. libfuse demands that it be there.
+ssize_t io_read(int fd, void* buffer, size_t size, void*) {
+  return ::read(fd, buffer, size);
+}
+
+Result<fuse_session*> new_session(MountServer::Impl& impl, int device) {
+  char name[] = "stoplog";
+  char* argv[] = {name, nullptr};
+  fuse_args args = FUSE_ARGS_INIT(1, argv);
+  fuse_session* session =
+      fuse_session_new(&args, &kMountOps, sizeof kMountOps, &impl);
+  fuse_opt_free_args(&args);
+  if (session == nullptr)
+    return fail(Code::kInternal, "cannot make a FUSE session");
+  fuse_custom_io io{};
+  io.writev = io_write;
+  io.read = io_read;
+  if (fuse_session_custom_io(session, &io, device) != 0) {
+    fuse_session_destroy(session);
+    return fail(Code::kInternal, "cannot set up FUSE input and output");
+  }
+  return session;
+}
+
+}  // namespace
+
+CurrentRequest& current_request() {
+  thread_local CurrentRequest request;
+  return request;
+}
+
+MountServer::Impl::~Impl() {
+  tree.set_observer(nullptr);
+  // Closes `reader`'s descriptor, which it was given.
+  if (session != nullptr) fuse_session_destroy(session);
+}
+
+void MountServer::Impl::log(std::string_view line) const {
+  if (options.log)
+    options.log(line);
+  else
+    fmt::print(stderr, "stoplog: {}\n", line);
+}
+
+void MountServer::Impl::invalidate(std::span<const Invalidation> what) {
+  if (watch) {
+    for (const auto& one : what)
+      if (one.kind == Invalidation::Kind::kNode) watch->reconsider(one.node);
+  }
+  if (notifier) notifier->push(what);
+}
+
+void MountServer::Impl::drift(const DriftNote& note) {
+  if (options.observer != nullptr) options.observer->drift(note);
+}
+
+void MountServer::Impl::denied(const Denial& denial) {
+  if (options.observer != nullptr) options.observer->denied(denial);
+}
+
+void MountServer::Impl::send(const Invalidation& what) {
+  std::string bytes =
+      what.kind == Invalidation::Kind::kNode
+          ? wire::inval_inode(what.node, 0, 0)
+          : wire::inval_entry(what.node, what.name,
+                              what.kind == Invalidation::Kind::kExpire);
+  // ENOENT: the kernel does not know it, all is well. ENOTDIR and its like: the
+  // name is another thing by now, and was asked anew.
+  static_cast<void>(!::write(mounted.device.get(), bytes.data(), bytes.size()));
+}
+
+ssize_t MountServer::Impl::write_reply(const iovec* parts, int count) {
+  if (count < 1 || parts[0].iov_len < sizeof(fuse_out_header))
+    return ::writev(mounted.device.get(), parts, count);
+  fuse_out_header header{};
+  std::memcpy(&header, parts[0].iov_base, sizeof header);
+  int device = fuse_session_fd(session);
+  bool is_init = header.unique != 0 && header.unique == init_unique &&
+                 header.error == 0 && count == 2 &&
+                 parts[1].iov_len >= sizeof(fuse_init_out);
+  if (!is_init) return ::writev(device, parts, count);
+  init_unique = 0;
+  fuse_init_out out{};
+  std::memcpy(&out, parts[1].iov_base, sizeof out);
+  uint32_t extra = wire::extra_init_flags(init_offered);
+  out.flags |= extra;
+  setxattr_ext = (extra & FUSE_SETXATTR_EXT) != 0;
+  iovec amended[2] = {parts[0], {&out, sizeof out}};
+  return ::writev(device, amended, 2);
+}
+
+void MountServer::Impl::serve(std::span<std::byte> request) {
+  CurrentRequest& current = current_request();
+  current.raw = wire::Raw(request);
+  current.setxattr_flags = 0;
+  if (!current.raw.valid()) return;
+  fuse_in_header header = current.raw.header();
+  ++counts[header.opcode < wire::kOpcodes ? header.opcode : 0];
+  if (header.opcode == FUSE_INIT) {
+    init_unique = header.unique;
+    init_offered = current.raw.argument<fuse_init_in>().flags;
+  }
+  if (serve_raw(current.raw)) return;
+  size_t size = request.size();
+  if (header.opcode == FUSE_SETXATTR && setxattr_ext) {
+    auto stripped = wire::strip_setxattr_ext(request);
+    size = stripped.size;
+    current.setxattr_flags = stripped.flags;
+  }
+  fuse_buf buffer{};
+  buffer.mem = request.data();
+  buffer.size = size;
+  fuse_session_process_buf(session, &buffer);
+}
+
+MountServer::MountServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+MountServer::~MountServer() { stop(); }
+
+Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
+                                                         const MountSpec& spec,
+                                                         ServeOptions options) {
+  auto impl = std::make_unique<Impl>(tree);
+  impl->options = std::move(options);
+  const ServeOptions& o = impl->options;
+  if (o.watch && o.base >= 0) {
+    auto magic = sys::fs_magic(o.base);
+    if (magic && reports_changes(*magic))
+      impl->watch =
+          TRY(Watch::create(tree, {.base = o.base, .most = o.most_watches}));
+  }
+  impl->mounted = TRY(mount_at(spec));
+  auto clone = sys::clone_fuse_device(impl->mounted.device.get());
+  // Without permission to open /dev/fuse again (fusermount3 opened it) a
+  // second descriptor of the same device serves.
+  Fd reader =
+      clone ? std::move(*clone) : TRY(sys::dup(impl->mounted.device.get()));
+  auto session = new_session(*impl, reader.get());
+  if (!session) {
+    static_cast<void>(unmount(spec.path, spec.way));
+    return std::unexpected(std::move(session).error());
+  }
+  impl->session = *session;
+  static_cast<void>(reader.release());  // the session closes it
+  tree.set_observer(impl.get());
+  return std::unique_ptr<MountServer>(new MountServer(std::move(impl)));
+}
+
+Status MountServer::start() {
+  Impl* self = impl_.get();
+  self->pool = std::make_unique<ReaderPool>(ReaderPool::Options{
+      .device = fuse_session_fd(self->session),
+      .serve = [self](std::span<std::byte> r) { self->serve(r); }});
+  self->notifier = std::make_unique<Notifier>(Notifier::Options{
+      .send = [self](const Invalidation& what) { self->send(what); },
+      .tick = [self] { return self->pool->tick(); },
+      .oldest_busy = [self] { return self->pool->oldest_busy(); }});
+  TRY(self->pool->start());
+  self->notifier->start();
+  if (self->watch) TRY(self->watch->start());
+  self->started = true;
+  return {};
+}
+
+void MountServer::stop() {
+  if (impl_->stopped) return;
+  impl_->stopped = true;
+  static_cast<void>(unmount(impl_->mounted.path, impl_->mounted.way));
+  // Readers last: a notification may wait for a request in flight.
+  if (impl_->watch) impl_->watch->stop();
+  if (impl_->notifier) impl_->notifier->stop();
+  if (impl_->pool) impl_->pool->stop();
+  impl_->mounted.device.reset();
+  fuse_session_destroy(impl_->session);
+  impl_->session = nullptr;
+}
+
+int MountServer::ended_fd() const {
+  return impl_->pool ? impl_->pool->ended_fd() : -1;
+}
+
+bool MountServer::drain(int milliseconds) {
+  return !impl_->notifier || impl_->notifier->drain(milliseconds);
+}
+
+std::map<std::string, uint64_t> MountServer::request_counts() const {
+  std::map<std::string, uint64_t> out;
+  for (uint32_t i = 0; i < wire::kOpcodes; ++i) {
+    uint64_t count = impl_->counts[i];
+    if (count != 0) out[wire::opcode_name(i)] += count;
+  }
+  return out;
+}
+
+uint64_t MountServer::total_requests() const {
+  uint64_t total = 0;
+  for (const auto& count : impl_->counts) total += count;
+  return total - impl_->counts[FUSE_FORGET] - impl_->counts[FUSE_BATCH_FORGET];
+}
+
+WatchStats MountServer::watch_stats() const {
+  return impl_->watch ? impl_->watch->stats() : WatchStats{};
+}
+
+const Mounted& MountServer::mounted() const { return impl_->mounted; }
+
+}  // namespace stoplog::fs

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the mount share: mount.cc (life), mount_ops.cc (requests
+// that libfuse parses), mount_raw.cc (those that it does not know), and
+// mount_reply.cc (what an Entry becomes). Not for other rooms.
+//
+// Lock order: there is one lock here, a leaf, around the set of nodes whose
+// answers must not be kept long.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse3/fuse_lowlevel.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "fs/mount.h"
+#include "fs/mount_notify.h"
+#include "fs/mount_pool.h"
+#include "fs/mount_wire.h"
+
+namespace stoplog::fs {
+
+// Of the request that this thread serves.
+struct CurrentRequest {
+  wire::Raw raw;
+  uint32_t setxattr_flags = 0;
+  std::vector<char> scratch;  // replies of READ and READDIR; kept
+};
+CurrentRequest& current_request();
+
+struct MountServer::Impl : Observer {
+  explicit Impl(Tree& t) : tree(t) {}
+  ~Impl() override;
+
+  // Observer: called by the tree from any thread.
+  void invalidate(std::span<const Invalidation> what) override;
+  void drift(const DriftNote& note) override;
+  void denied(const Denial& denial) override;
+
+  void serve(std::span<std::byte> request);
+  bool serve_raw(const wire::Raw& raw);
+  ssize_t write_reply(const iovec* parts, int count);
+  void send(const Invalidation& what);
+  void log(std::string_view line) const;
+
+  // Ids, timeouts and sizes of an answer.
+  struct stat shown(const Attr& attr) const;
+  fuse_entry_param shown_entry(const Entry& entry, bool covered);
+  double attr_timeout(const Entry& entry, bool covered);
+  double attr_timeout_alone(const Entry& entry);
+  Caller caller(const fuse_ctx& ctx) const;
+  bool cover_directory(NodeId dir);
+  // A lower directory is watched before its attributes are believed.
+  void settle_entry(Entry& entry);
+  void forget(NodeId node, uint64_t count);
+
+  Tree& tree;
+  ServeOptions options;
+  Mounted mounted;
+  Fd reader;  // a clone of the device: see mount.cc
+  fuse_session* session = nullptr;
+  std::unique_ptr<Watch> watch;
+  std::unique_ptr<Notifier> notifier;
+  std::unique_ptr<ReaderPool> pool;
+  std::array<std::atomic<uint64_t>, wire::kOpcodes> counts{};
+  std::atomic<uint64_t> init_unique{0};
+  std::atomic<uint32_t> init_offered{0};
+  std::atomic<bool> setxattr_ext{false};
+  bool started = false;
+  bool stopped = false;
+  // Nodes given out with short timeouts: GETATTR has no directory to ask.
+  std::mutex short_lived_mutex;
+  std::unordered_set<NodeId> short_lived;
+  std::atomic<bool> any_short_lived{false};
+};
+
+extern const fuse_lowlevel_ops kMountOps;
+
+}  // namespace stoplog::fs

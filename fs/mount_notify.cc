@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/mount_notify.h"
+
+#include <chrono>
+
+namespace stoplog::fs {
+namespace {
+
+// How often answers in flight are looked at. Far below the promised 100 ms.
+constexpr auto kLook = std::chrono::milliseconds(2);
+
+}  // namespace
+
+Notifier::Notifier(Options options) : options_(std::move(options)) {}
+
+Notifier::~Notifier() { stop(); }
+
+void Notifier::start() {
+  std::lock_guard lock(mutex_);
+  started_ = true;
+  threads_.emplace_back([this] { run(); });
+}
+
+void Notifier::stop() {
+  std::vector<std::thread> threads;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+  }
+  wake_.notify_all();
+  for (auto& thread : threads) thread.join();
+}
+
+void Notifier::push(std::span<const Invalidation> what) {
+  if (what.empty()) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    for (const Invalidation& one : what) queue_.push_back({one, false});
+    bool stuck = telling_ == static_cast<int>(threads_.size());
+    if (started_ && stuck && telling_ < options_.most_threads)
+      threads_.emplace_back([this] { run(); });
+  }
+  wake_.notify_one();
+}
+
+void Notifier::repeat_due() {
+  if (again_.empty()) return;
+  uint64_t oldest = options_.oldest_busy();
+  for (auto it = again_.begin(); it != again_.end();) {
+    if (oldest <= it->second.tick) {
+      ++it;
+      continue;
+    }
+    // The repetition itself needs none: nothing old is in flight any more.
+    queue_.push_back({std::move(it->second.what), true});
+    it = again_.erase(it);
+  }
+}
+
+void Notifier::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    repeat_due();
+    if (queue_.empty()) {
+      if (telling_ == 0 && again_.empty()) idle_.notify_all();
+      if (stopping_) return;
+      if (again_.empty())
+        wake_.wait(lock);
+      else
+        wake_.wait_for(lock, kLook);
+      continue;
+    }
+    Item item = std::move(queue_.front());
+    queue_.pop_front();
+    ++telling_;
+    lock.unlock();
+    uint64_t tick = options_.tick();
+    options_.send(item.what);
+    bool repeat = !item.repeated && options_.oldest_busy() <= tick;
+    lock.lock();
+    --telling_;
+    ++told_;
+    if (repeat) {
+      Key key{item.what.kind, item.what.node, item.what.name};
+      again_.insert_or_assign(std::move(key),
+                              Again{std::move(item.what), tick});
+    }
+  }
+}
+
+bool Notifier::drain(int milliseconds) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] {
+    return queue_.empty() && telling_ == 0 && again_.empty();
+  });
+}
+
+uint64_t Notifier::told() const {
+  std::lock_guard lock(mutex_);
+  return told_;
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/ledger.h"
+
+#include "fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::draft;
+
+namespace {
+
+struct LedgerPlace : Place {
+  LedgerPlace()
+      : draft(store().create({.workspace = workspace()}).value()),
+        file("state/drafts/" + draft.id + "/ledger.jsonl"),
+        ledger(Ledger::open(layout, draft.id).value()) {}
+  void add(int count) {
+    for (int i = 0; i < count; ++i)
+      REQUIRE(ledger.append("snapshot",
+                            Json::object().set("mark",
+                                               "m\xff"
+                                               "x"),
+                            Sync::kNo));
+  }
+  Draft draft;
+  std::string file;
+  Ledger ledger;
+};
+
+}  // namespace
+
+TEST_CASE("the ledger chains its entries") {
+  LedgerPlace place;
+  CHECK(place.ledger.verify()->ok);
+  place.add(3);
+  auto entries = place.ledger.entries().value();
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[2].integer("n") == 3);
+  CHECK(entries[2].text("prev") == entries[1].text("sha256"));
+  CHECK(entries[0].text("prev") == std::string(64, '0'));
+  CHECK(entries[1].text("kind") == "snapshot");
+  auto verdict = place.ledger.verify().value();
+  CHECK(verdict.ok);
+  CHECK(verdict.entries == 3);
+}
+
+TEST_CASE("the ledger says where it was changed") {
+  LedgerPlace place;
+  place.add(4);
+  std::string text = place.read(place.file);
+  SECTION("a byte of an entry") {
+    size_t at = text.find("snapshot", text.find("\"n\":3"));
+    text[at] = 'S';
+    place.write(place.file, text);
+    auto verdict = place.ledger.verify().value();
+    CHECK_FALSE(verdict.ok);
+    CHECK(verdict.problem == "entry 3: was altered");
+  }
+  SECTION("an entry taken out") {
+    size_t at = text.find('\n') + 1;
+    text.erase(at, text.find('\n', at) + 1 - at);
+    place.write(place.file, text);
+    CHECK(place.ledger.verify()->problem == "entry 2: numbered 3");
+  }
+  SECTION("the last entries taken off") {
+    text.erase(text.find('\n') + 1);
+    place.write(place.file, text);
+    CHECK(place.ledger.verify()->problem ==
+          "entries 2 to 4 are missing at the end");
+  }
+  SECTION("an entry that is no JSON") {
+    size_t at = text.find('\n') + 1;
+    text[at] = 'x';
+    place.write(place.file, text);
+    CHECK(place.ledger.verify()->problem.starts_with("entry 2: not JSON"));
+    place.write(place.file, text + "torn");
+    CHECK_FALSE(place.ledger.append("x", Json::object(), Sync::kNo));
+  }
+}
+
+TEST_CASE("a torn last line is cut off by the next append") {
+  LedgerPlace place;
+  place.add(2);
+  std::string text = place.read(place.file);
+  place.write(place.file, text + "{\"n\":3,\"ki");
+  CHECK(place.ledger.verify()->ok);
+  CHECK_FALSE(place.ledger.verify()->note.empty());
+  place.add(1);
+  auto verdict = place.ledger.verify().value();
+  CHECK(verdict.ok);
+  CHECK(verdict.entries == 3);
+  CHECK(place.ledger.entries()->back().text("recovered") ==
+        "a torn last line was cut off");
+}
+
+TEST_CASE("an append whose head was not written is taken up") {
+  LedgerPlace place;
+  place.add(1);
+  std::string before =
+      place.read("state/drafts/" + place.draft.id + "/draft.json");
+  place.add(1);
+  place.write("state/drafts/" + place.draft.id + "/draft.json", before);
+  CHECK(place.ledger.verify()->ok);
+  place.add(1);
+  CHECK(place.ledger.verify()->entries == 3);
+}
