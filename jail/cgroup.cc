@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jail/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+
+#include "base/sys_file.h"
+#include "jail/proc_tree.h"
+
+namespace stoplog::jail {
+namespace {
+
+constexpr std::array kNames = {"memory", "pids", "cpu", "cpuacct"};
+constexpr uint64_t kMaxFile = 64 << 10;
+
+size_t index(Controller controller) { return static_cast<size_t>(controller); }
+
+Status write_value(int dir, const char* name, const std::string& value) {
+  Fd fd = TRY(sys::openat(dir, name, O_WRONLY));
+  return sys::write_full(fd.get(), value);
+}
+
+std::optional<uint64_t> parse_number(std::string_view text) {
+  uint64_t value = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> read_value(int dir, const char* name) {
+  auto text = sys::read_file(dir, name, kMaxFile);
+  if (!text) return std::nullopt;
+  return parse_number(*text);
+}
+
+// The number behind `key` in a file of "key number" lines.
+std::optional<uint64_t> read_keyed(int dir, const char* name,
+                                   std::string_view key) {
+  auto text = sys::read_file(dir, name, kMaxFile);
+  if (!text) return std::nullopt;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.size() > key.size() && line.starts_with(key) &&
+        line[key.size()] == ' ')
+      return parse_number(std::string_view(line).substr(key.size() + 1));
+  return std::nullopt;
+}
+
+bool has_word(const std::string& list, std::string_view word, char separator) {
+  std::istringstream words(list);
+  for (std::string item; std::getline(words, item, separator);)
+    if (item == word) return true;
+  return false;
+}
+
+// `path` of /proc/self/cgroup, seen through a mount of the subtree `root`.
+std::optional<std::string> place(const std::string& mount,
+                                 const std::string& root, std::string path) {
+  if (root != "/") {
+    if (!path.starts_with(root)) return std::nullopt;
+    path = path.substr(root.size());
+  }
+  if (path.find("/..") != std::string::npos) return std::nullopt;
+  if (path == "/") path.clear();
+  return mount + path;
+}
+
+}  // namespace
+
+bool CgroupPlaces::empty() const {
+  return v2.empty() &&
+         std::all_of(std::begin(v1), std::end(v1),
+                     [](const std::string& path) { return path.empty(); });
+}
+
+CgroupPlaces parse_cgroups(const std::string& mountinfo,
+                           const std::string& cgroup) {
+  CgroupPlaces places;
+  std::istringstream lines(mountinfo);
+  for (std::string line; std::getline(lines, line);) {
+    // id parent dev ROOT MOUNTPOINT options [fields] - TYPE source SUPEROPTIONS
+    std::istringstream fields(line);
+    std::string skip, root, mount, type, source, options;
+    fields >> skip >> skip >> skip >> root >> mount;
+    while (fields >> skip && skip != "-") {
+    }
+    fields >> type >> source >> options;
+    if (type != "cgroup" && type != "cgroup2") continue;
+    std::istringstream own(cgroup);
+    for (std::string entry; std::getline(own, entry);) {
+      const size_t first = entry.find(':');
+      const size_t second = entry.find(':', first + 1);
+      if (second == std::string::npos) continue;
+      const std::string list = entry.substr(first + 1, second - first - 1);
+      auto at = place(mount, root, entry.substr(second + 1));
+      if (!at) continue;
+      if (type == "cgroup2" && list.empty()) {
+        // Beside us first: a group with processes cannot hand controllers down.
+        if (*at != mount) places.v2.push_back(at->substr(0, at->rfind('/')));
+        places.v2.push_back(*at);
+      }
+      for (size_t i = 0; type == "cgroup" && i < kControllers; ++i)
+        if (has_word(list, kNames[i], ',') && has_word(options, kNames[i], ','))
+          places.v1[i] = *at;
+    }
+  }
+  return places;
+}
+
+CgroupPlaces find_cgroups() {
+  auto mountinfo = sys::read_file(AT_FDCWD, "/proc/self/mountinfo", 4 << 20);
+  auto cgroup = sys::read_file(AT_FDCWD, "/proc/self/cgroup", kMaxFile);
+  if (!mountinfo || !cgroup) return {};
+  return parse_cgroups(*mountinfo, *cgroup);
+}
+
+void sweep_cgroups(const CgroupPlaces& places) {
+  std::vector<std::string> parents = places.v2;
+  parents.insert(parents.end(), std::begin(places.v1), std::end(places.v1));
+  for (const std::string& parent : parents) {
+    std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(parent.c_str()),
+                                            &::closedir);
+    if (!dir) continue;
+    while (const dirent* entry = ::readdir(dir.get())) {
+      int pid = 0;
+      unsigned long start = 0;
+      if (std::sscanf(entry->d_name, "stoplog-%d-%lu-", &pid, &start) != 2)
+        continue;
+      if (process_mark(pid) == fmt::format("{}-{}", pid, start)) continue;
+      // Only ever removes an empty group; a living one answers EBUSY.
+      (void)::rmdir((parent + "/" + entry->d_name).c_str());
+    }
+  }
+}
+
+bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
+  auto at = sys::openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY);
+  if (!at) return false;
+  // Fails where it is not ours or already so; the controllers file tells.
+  for (const char* enable : {"+memory", "+pids", "+cpu"})
+    (void)write_value(at->get(), "cgroup.subtree_control", enable);
+  if (!sys::mkdirat(at->get(), name, 0755)) return false;
+  v2_path_ = parent + "/" + name;
+  auto dir = sys::openat(at->get(), name, O_RDONLY | O_DIRECTORY);
+  if (!dir) return false;
+  auto controllers = sys::read_file(dir->get(), "cgroup.controllers", kMaxFile);
+  std::string list = controllers ? *controllers : "";
+  std::replace(list.begin(), list.end(), '\n', ' ');
+  for (size_t i = 0; i < kControllers; ++i)
+    v2_has_[i] = has_word(list, kNames[i], ' ');
+  // CPU use is counted in every group of version 2.
+  v2_has_[index(Controller::kCpuacct)] = true;
+  if (!v2_has_[index(Controller::kMemory)] &&
+      !v2_has_[index(Controller::kPids)]) {
+    (void)sys::unlinkat(at->get(), name, AT_REMOVEDIR);
+    v2_path_.clear();
+    return false;
+  }
+  v2_ = std::move(*dir);
+  version_ = 2;
+  return true;
+}
+
+CgroupSet CgroupSet::create(const CgroupPlaces& places,
+                            const std::string& name) {
+  CgroupSet set;
+  for (const std::string& parent : places.v2)
+    if (set.make_v2(parent, name)) return set;
+  for (size_t i = 0; i < kControllers; ++i) {
+    if (places.v1[i].empty()) continue;
+    // cpu and cpuacct are often one hierarchy: then the second finds the
+    // first's group.
+    const std::string path = places.v1[i] + "/" + name;
+    auto made = sys::mkdirat(AT_FDCWD, path, 0755);
+    if (!made && made.error().err() != EEXIST) continue;
+    auto dir = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+    if (!dir) continue;
+    set.v1_[i] = {path, std::move(*dir)};
+    set.version_ = 1;
+  }
+  return set;
+}
+
+const CgroupSet::Group* CgroupSet::group(Controller controller) const {
+  const Group& found = v1_[index(controller)];
+  return found.dir ? &found : nullptr;
+}
+
+bool CgroupSet::has(Controller controller) const {
+  if (version_ == 2) return v2_has_[index(controller)];
+  return group(controller) != nullptr;
+}
+
+Result<std::vector<Fd>> CgroupSet::join_fds() const {
+  std::vector<Fd> fds;
+  std::string seen;
+  for (const Group& one : v1_) {
+    if (!one.dir || one.path == seen) continue;
+    seen = one.path;
+    fds.push_back(TRY(sys::openat(one.dir.get(), "tasks", O_WRONLY)));
+  }
+  return fds;
+}
+
+Status CgroupSet::limit_memory(uint64_t bytes) {
+  const std::string value = fmt::format("{}", bytes);
+  if (version_ == 2) {
+    TRY(write_value(v2_.get(), "memory.max", value));
+    // Without swap accounting in this kernel the files are absent.
+    (void)write_value(v2_.get(), "memory.swap.max", "0");
+    return write_value(v2_.get(), "memory.oom.group", "1");
+  }
+  const int dir = v1_[index(Controller::kMemory)].dir.get();
+  TRY(write_value(dir, "memory.limit_in_bytes", value));
+  (void)write_value(dir, "memory.memsw.limit_in_bytes", value);
+  return {};
+}
+
+Status CgroupSet::limit_pids(uint64_t count) {
+  // init is in the group too.
+  const std::string value = fmt::format("{}", count + 1);
+  const int dir =
+      version_ == 2 ? v2_.get() : v1_[index(Controller::kPids)].dir.get();
+  return write_value(dir, "pids.max", value);
+}
+
+Status CgroupSet::limit_cpus(double cpus) {
+  constexpr double kPeriod = 100000;
+  const auto quota = std::max<uint64_t>(
+      1000, static_cast<uint64_t>(std::lround(cpus * kPeriod)));
+  if (version_ == 2)
+    return write_value(v2_.get(), "cpu.max", fmt::format("{} 100000", quota));
+  const int dir = v1_[index(Controller::kCpu)].dir.get();
+  TRY(write_value(dir, "cpu.cfs_period_us", "100000"));
+  return write_value(dir, "cpu.cfs_quota_us", fmt::format("{}", quota));
+}
+
+CgroupUsage CgroupSet::usage() const {
+  CgroupUsage usage;
+  if (version_ == 2) {
+    const int dir = v2_.get();
+    usage.cpu_us = read_keyed(dir, "cpu.stat", "usage_usec");
+    usage.memory = read_value(dir, "memory.current");
+    usage.memory_peak = read_value(dir, "memory.peak");
+    usage.pids = read_value(dir, "pids.current");
+    usage.pids_peak = read_value(dir, "pids.peak");
+    usage.oom_kills = read_keyed(dir, "memory.events", "oom_kill").value_or(0);
+    usage.pids_refused = read_keyed(dir, "pids.events", "max").value_or(0);
+    return usage;
+  }
+  if (const Group* cpu = group(Controller::kCpuacct))
+    if (auto ns = read_value(cpu->dir.get(), "cpuacct.usage"))
+      usage.cpu_us = *ns / 1000;
+  if (const Group* memory = group(Controller::kMemory)) {
+    const int dir = memory->dir.get();
+    usage.memory = read_value(dir, "memory.usage_in_bytes");
+    usage.memory_peak = read_value(dir, "memory.max_usage_in_bytes");
+    usage.oom_kills =
+        read_keyed(dir, "memory.oom_control", "oom_kill").value_or(0);
+  }
+  if (const Group* pids = group(Controller::kPids)) {
+    const int dir = pids->dir.get();
+    usage.pids = read_value(dir, "pids.current");
+    usage.pids_peak = read_value(dir, "pids.peak");
+    usage.pids_refused = read_keyed(dir, "pids.events", "max").value_or(0);
+  }
+  return usage;
+}
+
+bool CgroupSet::remove() {
+  bool gone = true;
+  auto drop = [&](std::string& path, Fd& dir) {
+    if (path.empty()) return;
+    if (::rmdir(path.c_str()) < 0 && errno != ENOENT) {
+      gone = false;
+      return;
+    }
+    path.clear();
+    dir.reset();
+  };
+  for (Group& one : v1_) drop(one.path, one.dir);
+  drop(v2_path_, v2_);
+  return gone;
+}
+
+}  // namespace stoplog::jail

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jail/proc_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "base/sys_file.h"
+
+namespace stoplog::jail {
+namespace {
+
+constexpr uint64_t kMaxFile = 1 << 20;
+
+std::optional<std::string> read_proc(const std::string& path) {
+  auto text = sys::read_file(AT_FDCWD, path, kMaxFile);
+  if (!text) return std::nullopt;
+  return std::move(*text);
+}
+
+// Fields of /proc/PID/stat from the third on; the second may hold anything.
+std::vector<std::string> stat_fields(pid_t pid) {
+  auto text = read_proc(fmt::format("/proc/{}/stat", pid));
+  if (!text) return {};
+  std::istringstream in(text->substr(text->rfind(')') + 1));
+  std::vector<std::string> fields;
+  for (std::string field; in >> field;) fields.push_back(std::move(field));
+  return fields;
+}
+
+uint64_t field_number(const std::vector<std::string>& fields, size_t number) {
+  uint64_t value = 0;
+  if (number < 3 || number - 3 >= fields.size()) return 0;
+  const std::string& text = fields[number - 3];
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+void add_children(pid_t pid, std::vector<pid_t>& out) {
+  const std::string tasks = fmt::format("/proc/{}/task", pid);
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(tasks.c_str()),
+                                          &::closedir);
+  if (!dir) return;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    if (entry->d_name[0] == '.') continue;
+    auto text = read_proc(tasks + "/" + entry->d_name + "/children");
+    if (!text) continue;
+    std::istringstream in(*text);
+    for (pid_t child; in >> child;) out.push_back(child);
+  }
+}
+
+}  // namespace
+
+std::string process_mark(pid_t pid) {
+  return fmt::format("{}-{}", pid, field_number(stat_fields(pid), 22));
+}
+
+Result<pid_t> pid_of(int pidfd) {
+  auto text = TRY(sys::read_file(
+      AT_FDCWD, fmt::format("/proc/self/fdinfo/{}", pidfd), kMaxFile));
+  const size_t at = text.find("\nPid:");
+  pid_t pid = -1;
+  if (at != std::string::npos) {
+    std::istringstream in(text.substr(at + 5));
+    in >> pid;
+  }
+  if (pid <= 0) return fail_errno(ESRCH);
+  return pid;
+}
+
+std::vector<pid_t> descendants(pid_t init) {
+  std::vector<pid_t> found;
+  add_children(init, found);
+  for (size_t i = 0; i < found.size(); ++i) add_children(found[i], found);
+  return found;
+}
+
+TreeUsage measure_tree(pid_t init) {
+  static const auto kTick = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  static const auto kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  TreeUsage usage;
+  std::vector<pid_t> pids = descendants(init);
+  usage.processes = pids.size();
+  pids.push_back(init);
+  uint64_t ticks = 0;
+  for (pid_t pid : pids) {
+    const auto fields = stat_fields(pid);
+    for (size_t number = 14; number <= 17; ++number)
+      ticks += field_number(fields, number);
+    if (pid != init) usage.resident += field_number(fields, 24) * kPage;
+  }
+  usage.cpu_us = ticks * (1000000 / kTick);
+  return usage;
+}
+
+uint64_t proportional_memory(const std::vector<pid_t>& pids) {
+  uint64_t total = 0;
+  for (pid_t pid : pids) {
+    auto text = read_proc(fmt::format("/proc/{}/smaps_rollup", pid));
+    const size_t at = text ? text->find("\nPss:") : std::string::npos;
+    uint64_t kilobytes = 0;
+    if (at != std::string::npos) {
+      std::istringstream in(text->substr(at + 5));
+      in >> kilobytes;
+      total += kilobytes * 1024;
+    } else {
+      // Not ours to look into, or gone: the resident size is never too small.
+      total += field_number(stat_fields(pid), 24) *
+               static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    }
+  }
+  return total;
+}
+
+}  // namespace stoplog::jail

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jail/rootfs.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/relpath.h"
+#include "base/sys_file.h"
+#include "base/sys_mount.h"
+
+namespace stoplog::jail {
+namespace {
+
+constexpr uint64_t kMaxCopy = 4 << 20;
+// An empty directory of the root, to cover others with.
+constexpr const char* kEmptyDir = "/dev/mqueue";
+
+uint64_t attributes(uint8_t flags) {
+  uint64_t bits = 0;
+  if ((flags & kReadOnlyMount) != 0) bits |= MOUNT_ATTR_RDONLY;
+  if ((flags & kNoSuidMount) != 0) bits |= MOUNT_ATTR_NOSUID;
+  if ((flags & kNoDevMount) != 0) bits |= MOUNT_ATTR_NODEV;
+  if ((flags & kNoExecMount) != 0) bits |= MOUNT_ATTR_NOEXEC;
+  return bits;
+}
+
+Result<Fd> open_bind(const MountOp& op) {
+  Fd fd = TRY(sys::clone_tree(AT_FDCWD, op.source.c_str()));
+  TRY(sys::add_mount_attributes(fd.get(), attributes(op.flags),
+                                sys::Depth::kRecursive));
+  return fd;
+}
+
+Result<Fd> open_tree_source(const TreeSource& tree, const MountOp& op) {
+  Fd fd = tree.mount_fd >= 0
+              ? TRY(sys::dup(tree.mount_fd))
+              : TRY(sys::clone_tree(AT_FDCWD, tree.path.c_str()));
+  TRY(sys::add_mount_attributes(fd.get(), attributes(op.flags),
+                                sys::Depth::kRecursive));
+  return fd;
+}
+
+std::string_view beneath(const std::string& path) {
+  std::string_view view = path;
+  while (!view.empty() && view.front() == '/') view.remove_prefix(1);
+  return view;
+}
+
+// Makes `path` exist as a directory, and returns it. Never follows a symlink:
+// HOME is durable and the agent's, and may hold one in the way. What is in the
+// way of a mount there and no directory is removed.
+Result<Fd> make_dir(int root, const std::string& path, mode_t mode) {
+  std::string rel(beneath(path));
+  if (auto fd = sys::open_beneath(root, rel, O_PATH | O_DIRECTORY)) return fd;
+  const RelPath parsed = TRY(RelPath::parse(rel));
+  Fd at = TRY(sys::open_beneath(root, ".", O_PATH | O_DIRECTORY));
+  const auto parts = parsed.components();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string name(parts[i]);
+    auto next = sys::open_beneath(at.get(), name, O_PATH | O_DIRECTORY);
+    if (!next) {
+      const int err = next.error().err();
+      if (err == ENOTDIR || err == ELOOP) TRY(sys::unlinkat(at.get(), name));
+      const bool last = i + 1 == parts.size();
+      TRY(sys::mkdirat(at.get(), name, last ? mode : 0755));
+      next = sys::open_beneath(at.get(), name, O_PATH | O_DIRECTORY);
+      if (!next) return next;
+    }
+    at = std::move(*next);
+  }
+  return at;
+}
+
+struct Place {
+  Fd parent;
+  std::string name;
+};
+Result<Place> place_of(int root, const std::string& path) {
+  const RelPath rel = TRY(RelPath::parse(beneath(path)));
+  Fd parent = TRY(make_dir(root, rel.parent().str(), 0755));
+  return Place{std::move(parent), std::string(rel.name())};
+}
+
+Status make_file(int root, const MountOp& op) {
+  Place place = TRY(place_of(root, op.target));
+  auto file = sys::openat(place.parent.get(), place.name,
+                          O_WRONLY | O_CREAT | O_EXCL, op.mode);
+  if (!file) {
+    // A file of HOME that is there already is the agent's to keep.
+    if (file.error().err() == EEXIST && !op.required) return {};
+    return std::unexpected(std::move(file).error());
+  }
+  return sys::write_full(file->get(), op.content);
+}
+
+Status attach(int root, const MountOp& op, int mount, bool is_dir) {
+  if (is_dir) {
+    Fd target = TRY(make_dir(root, op.target, 0755));
+    return sys::attach_mount(mount, target.get());
+  }
+  Place place = TRY(place_of(root, op.target));
+  auto made = sys::openat(place.parent.get(), place.name,
+                          O_WRONLY | O_CREAT | O_NONBLOCK, 0644);
+  if (!made) return std::unexpected(std::move(made).error());
+  Fd target =
+      TRY(sys::open_path_beneath(root, std::string(beneath(op.target))));
+  return sys::attach_mount(mount, target.get());
+}
+
+Result<Fd> fresh_mount(const MountOp& op) {
+  std::vector<sys::MountOption> options;
+  const char* type = "tmpfs";
+  if (op.kind == MountKind::kTmpfs) {
+    options = {{"size", fmt::format("{}", op.size)},
+               {"nr_inodes", fmt::format("{}", (op.size >> 12) + 16)},
+               {"mode", fmt::format("{:o}", op.mode)}};
+  } else if (op.kind == MountKind::kDevpts) {
+    type = "devpts";
+    options = {{"ptmxmode", "0666"}, {"mode", "0620"}};
+  } else {
+    type = "proc";
+  }
+  return sys::new_mount(type, options, attributes(op.flags));
+}
+
+Status apply(int root, const MountOp& op, const Fd& source,
+             std::vector<Fd>& memory) {
+  switch (op.kind) {
+    case MountKind::kDir:
+      TRY(make_dir(root, op.target, op.mode));
+      return {};
+    case MountKind::kLink: {
+      Place place = TRY(place_of(root, op.target));
+      return sys::symlinkat(op.source, place.parent.get(), place.name);
+    }
+    case MountKind::kFile:
+      return make_file(root, op);
+    case MountKind::kBind:
+    case MountKind::kTree: {
+      if (!source) return {};
+      // fstat would ask a FUSE server that may not serve yet; a tree is a
+      // directory by definition.
+      bool is_dir = op.kind == MountKind::kTree;
+      if (!is_dir) is_dir = S_ISDIR(TRY(sys::fstat(source.get())).mode);
+      return attach(root, op, source.get(), is_dir);
+    }
+    case MountKind::kTmpfs:
+    case MountKind::kDevpts:
+    case MountKind::kProc: {
+      Fd mount = TRY(fresh_mount(op));
+      TRY(attach(root, op, mount.get(), true));
+      if (op.kind == MountKind::kTmpfs) memory.push_back(std::move(mount));
+      return {};
+    }
+    default:
+      return fail(Code::kInternal, "not a step of a root");
+  }
+}
+
+Status explain(Status status, const MountOp& op) {
+  if (status) return status;
+  return std::unexpected(
+      std::move(status.error())
+          .context(
+              fmt::format("cannot build the jail's root ({})", describe(op)))
+          .as(Code::kUnsupported)
+          .with_hint("'stoplog doctor' tells what this machine lacks"));
+}
+
+// The new root must stand on a mount point of the old one. Everything that is
+// needed of the old tree is open by now, so what it covers does not matter.
+Result<Fd> new_root() {
+  const std::array<sys::MountOption, 2> options = {
+      {{"size", "32m"}, {"mode", "755"}}};
+  Fd root = TRY(
+      sys::new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+  for (const char* place : {"/tmp", "/usr", "/mnt"}) {
+    auto at = sys::openat(AT_FDCWD, place, O_PATH | O_DIRECTORY);
+    if (!at) continue;
+    TRY(sys::attach_mount(root.get(), at->get()));
+    return sys::openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY);
+  }
+  return fail(Code::kUnsupported, "there is no /tmp to build a root on");
+}
+
+}  // namespace
+
+Result<OpenedPlan> open_sources(const JailSpec& spec,
+                                std::vector<MountOp> plan) {
+  OpenedPlan opened;
+  opened.ops = std::move(plan);
+  opened.sources.resize(opened.ops.size());
+  for (size_t i = 0; i < opened.ops.size(); ++i) {
+    MountOp& op = opened.ops[i];
+    Result<Fd> fd = Fd();
+    if (op.kind == MountKind::kBind) {
+      fd = open_bind(op);
+    } else if (op.kind == MountKind::kTree) {
+      fd = open_tree_source(
+          op.source == "home" ? spec.home_tree : spec.workspace_tree, op);
+    } else if (op.kind == MountKind::kCopy) {
+      auto text = sys::read_file(AT_FDCWD, op.source, kMaxCopy);
+      if (text) op.content = std::move(*text);
+      op.kind = MountKind::kFile;
+      if (!text) fd = std::unexpected(std::move(text).error());
+    }
+    if (fd) {
+      opened.sources[i] = std::move(*fd);
+    } else if (op.required) {
+      return std::unexpected(std::move(
+          explain(std::unexpected(std::move(fd).error()), op).error()));
+    } else {
+      opened.left_out.push_back(op.source);
+    }
+  }
+  return opened;
+}
+
+Result<std::vector<Fd>> build_root(OpenedPlan plan) {
+  Fd root = TRY(new_root());
+  std::vector<Fd> memory;
+  TRY(make_dir(root.get(), kEmptyDir, 0555));
+  for (size_t i = 0; i < plan.ops.size(); ++i)
+    TRY(explain(apply(root.get(), plan.ops[i], plan.sources[i], memory),
+                plan.ops[i]));
+  TRY_CTX(sys::add_mount_attributes(root.get(), MOUNT_ATTR_RDONLY,
+                                    sys::Depth::kOne),
+          "cannot make the jail's root read-only");
+  TRY_CTX(sys::enter_root(root.get()), "cannot enter the jail's root");
+  return memory;
+}
+
+Status build_proc(const std::vector<MountOp>& plan) {
+  for (const MountOp& op : plan) {
+    Status done;
+    const char* target = op.target.c_str();
+    if (op.kind == MountKind::kProc) {
+      done = [&]() -> Status {
+        Fd mount = TRY(fresh_mount(op));
+        Fd at = TRY(sys::openat(AT_FDCWD, target, O_PATH | O_DIRECTORY));
+        return sys::attach_mount(mount.get(), at.get());
+      }();
+    } else if (op.kind == MountKind::kProtect) {
+      done = sys::bind_over(target, target);
+      if (done)
+        done = sys::remount_bind_read_only(target,
+                                           MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    } else if (op.kind == MountKind::kMask) {
+      done =
+          sys::bind_over(op.source == "dir" ? kEmptyDir : "/dev/null", target);
+    }
+    TRY(explain(std::move(done), op));
+  }
+  return {};
+}
+
+}  // namespace stoplog::jail

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jail/zygote.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "base/sys_namespace.h"
+#include "base/sys_process.h"
+#include "base/unix_socket.h"
+#include "jail/cgroup.h"
+#include "jail/enter.h"
+#include "jail/limits.h"
+#include "jail/proc_tree.h"
+#include "jail/wire.h"
+#include "jail/zygote_main.h"
+
+namespace stoplog::jail {
+namespace {
+
+// An init that waits for its command.
+struct Spare {
+  CgroupSet cgroup;
+  Fd control;
+  Fd pidfd;
+  pid_t pid = -1;
+};
+
+uint64_t namespace_flags(const JailSpec& spec) {
+  const WallSet& without = spec.test_leave_out;
+  uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  if (!without.has(Wall::kPidNs)) flags |= CLONE_NEWPID;
+  if (!without.has(Wall::kIpcNs)) flags |= CLONE_NEWIPC;
+  if (spec.net == Net::kNone && !without.has(Wall::kNetNs))
+    flags |= CLONE_NEWNET;
+  return flags;
+}
+
+Error explain_clone(Error error) {
+  const int err = error.err();
+  Error told = std::move(error)
+                   .context("cannot make the jail's namespaces")
+                   .as(Code::kUnsupported);
+  if (err == ENOSPC || err == EUSERS)
+    return std::move(told).with_hint(
+        "raise user.max_user_namespaces with sysctl(8)");
+  if (err == EPERM || err == EACCES)
+    return std::move(told).with_hint(
+        "user namespaces are forbidden here (sysctl "
+        "kernel.unprivileged_userns_clone, or AppArmor); see 'stoplog doctor'");
+  return told;
+}
+
+}  // namespace
+
+struct Zygote::State {
+  Fd control;
+  Fd pidfd;
+  pid_t pid = -1;
+  WallSet leave_out;
+  std::mutex mutex;  // guards the socket's turns and what follows
+  bool ready = false;
+  std::optional<Error> broken;
+  std::vector<std::string> left_out;
+  std::vector<std::shared_ptr<const Fd>> memory;
+  std::optional<Spare> spare;
+  std::optional<CgroupPlaces> places;
+  uint64_t next_group = 1;
+  std::string owner;  // "PID-START" in the names of our groups
+
+  Status wait_ready_locked();
+  Result<Packet> ask(Message message, uint64_t argument,
+                     std::span<const int> fds);
+  Result<Spare> make_spare();
+  CgroupSet make_groups();
+};
+
+Zygote::Zygote(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Zygote::Zygote(Zygote&&) noexcept = default;
+Zygote& Zygote::operator=(Zygote&&) noexcept = default;
+
+Zygote::~Zygote() {
+  if (!state_) return;
+  state_->spare.reset();
+  (void)sys::pidfd_send_signal(state_->pidfd.get(), SIGKILL);
+  state_->control.reset();
+  (void)sys::wait_pidfd(state_->pidfd.get(), sys::Wait::kBlock);
+}
+
+Result<Zygote> Zygote::start(const JailSpec& spec) {
+  const bool privileged = ::geteuid() == 0;
+  const Identity& id = spec.identity;
+  if (id.host_uid == 0 && !spec.test_leave_out.has(Wall::kIdentity))
+    return fail(Code::kInternal, "a jail must not run as host root");
+  const HostFacts facts = gather_facts(spec);
+  ZygotePlan plan{.spec = spec,
+                  .root = TRY(plan_root(spec, facts)),
+                  .proc = plan_proc(spec, facts),
+                  .privileged = privileged};
+  SocketPair pair = TRY(socket_pair(SOCK_SEQPACKET));
+  auto state = std::make_unique<State>();
+  clone_args args{};
+  args.exit_signal = SIGCHLD;
+  args.flags = namespace_flags(spec);
+  auto pid = sys::clone3(args, &state->pidfd);
+  if (pid && spec.test_fail.has(Wall::kIdentity) && *pid == 0) ::_exit(0);
+  if (!pid) return std::unexpected(explain_clone(std::move(pid).error()));
+  if (*pid == 0) {
+    pair.first.reset();
+    run_zygote(std::move(plan), std::move(pair.second));
+  }
+  pair.second.reset();
+  state->pid = *pid;
+  state->control = std::move(pair.first);
+  state->leave_out = spec.test_leave_out;
+  state->owner = process_mark(::getpid());
+  Zygote zygote(std::move(state));
+  const Packet hello = TRY(receive(zygote.state_->control.get()));
+  if (hello.data.empty())
+    return fail(Code::kUnsupported, "the jail's first process died at once");
+  if (Reader(hello.data).kind() != Message::kHello)
+    return std::unexpected(decode_error(hello.data));
+  auto mapped = sys::write_id_maps(
+      *pid, {.inside = id.uid, .outside = id.host_uid},
+      {.inside = id.gid, .outside = id.host_gid}, !privileged);
+  if (!mapped)
+    return std::unexpected(std::move(mapped.error())
+                               .context("cannot map the jail's user")
+                               .as(Code::kUnsupported));
+  TRY(send_message(zygote.state_->control.get(), Writer(Message::kGo).data()));
+  return zygote;
+}
+
+Status Zygote::State::wait_ready_locked() {
+  if (broken) return std::unexpected(*broken);
+  if (ready) return {};
+  auto packet = receive(control.get());
+  if (packet && !packet->data.empty() &&
+      Reader(packet->data).kind() == Message::kReady) {
+    Reader reader(packet->data);
+    (void)reader.kind();
+    left_out = reader.list();
+    for (Fd& fd : packet->fds)
+      memory.push_back(std::make_shared<const Fd>(std::move(fd)));
+    ready = true;
+    return {};
+  }
+  if (packet && !packet->data.empty())
+    broken = decode_error(packet->data);
+  else
+    broken = Error(Code::kUnsupported, "the jail died while it was built");
+  return std::unexpected(*broken);
+}
+
+Status Zygote::wait_ready() {
+  std::lock_guard lock(state_->mutex);
+  return state_->wait_ready_locked();
+}
+
+Result<Packet> Zygote::State::ask(Message message, uint64_t argument,
+                                  std::span<const int> fds) {
+  TRY(wait_ready_locked());
+  TRY_CTX(
+      send_message(control.get(), Writer(message).number(argument).data(), fds),
+      "the jail is gone");
+  Packet packet = TRY(receive(control.get()));
+  if (packet.data.empty()) return fail(Code::kInternal, "the jail is gone");
+  if (Reader(packet.data).kind() != message || packet.fds.size() != 2)
+    return std::unexpected(decode_error(packet.data).as(Code::kUnsupported));
+  return packet;
+}
+
+CgroupSet Zygote::State::make_groups() {
+  if (!places) {
+    places = find_cgroups();
+    sweep_cgroups(*places);
+  }
+  if (places->empty()) return {};
+  CgroupSet set = CgroupSet::create(
+      *places, fmt::format("stoplog-{}-{}", owner, next_group++));
+  if (set.version() == 0) *places = {};  // not ours to use: ask no more
+  return set;
+}
+
+Result<Spare> Zygote::State::make_spare() {
+  TRY(wait_ready_locked());
+  Spare made;
+  made.cgroup = make_groups();
+  std::vector<Fd> joins;
+  std::vector<int> fds;
+  if (made.cgroup.version() == 1) {
+    joins = TRY(made.cgroup.join_fds());
+    for (const Fd& fd : joins) fds.push_back(fd.get());
+  } else if (made.cgroup.clone_fd() >= 0) {
+    fds.push_back(made.cgroup.clone_fd());
+  }
+  Packet packet = TRY(ask(Message::kMakeInit,
+                          static_cast<uint64_t>(made.cgroup.version()), fds));
+  made.control = std::move(packet.fds[0]);
+  made.pidfd = std::move(packet.fds[1]);
+  made.pid = TRY(pid_of(made.pidfd.get()));
+  return made;
+}
+
+Result<Pty> Zygote::open_pty() {
+  std::lock_guard lock(state_->mutex);
+  Packet packet = TRY(state_->ask(Message::kOpenPty, 0, {}));
+  return Pty{std::move(packet.fds[0]), std::move(packet.fds[1])};
+}
+
+void Zygote::prepare_next() {
+  std::lock_guard lock(state_->mutex);
+  if (state_->spare) return;
+  if (auto made = state_->make_spare()) state_->spare = std::move(*made);
+}
+
+Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,
+                                               const Stdio& stdio) {
+  if (command.argv.empty()) return fail(Code::kInvalid, "no command given");
+  Spare spare;
+  auto running = std::make_shared<Running>();
+  {
+    std::lock_guard lock(state_->mutex);
+    if (state_->spare) {
+      spare = std::move(*state_->spare);
+      state_->spare.reset();
+    } else {
+      spare = TRY(state_->make_spare());
+    }
+    running->memory_ = state_->memory;
+  }
+  running->argv_ = command.argv;
+  running->limits_ = command.limits;
+  running->cgroup_ = std::move(spare.cgroup);
+  running->control_ = std::move(spare.control);
+  running->pidfd_ = std::move(spare.pidfd);
+  running->pid_ = spare.pid;
+  TRY(running->start(command, {stdio.in, stdio.out, stdio.err}));
+  return running;
+}
+
+pid_t Zygote::pid() const { return state_->pid; }
+int Zygote::pidfd() const { return state_->pidfd.get(); }
+const std::vector<std::string>& Zygote::left_out() const {
+  return state_->left_out;
+}
+
+}  // namespace stoplog::jail

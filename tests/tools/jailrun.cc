@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one command in a jail over a plain directory: the walls without the
+// overlay, for tests and measurements.
+//
+//   jailrun [-w DIR] [-H HOME] [-n none|host] [-l LIMIT=VALUE]... [-t]
+//           [-c CWD] [-e NAME[=VALUE]]... [-R REPORT] [-x WALL]... [-f WALL]...
+//           [-r REPEAT] -- CMD...
+//
+// -x leaves a wall out and -f lets it fail; no other program can do either.
+// As root the command runs as host id 65533, which must own DIR.
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "base/units.h"
+#include "jail/environment.h"
+#include "jail/supervise.h"
+#include "jail/zygote.h"
+
+using namespace stoplog;
+using namespace stoplog::jail;
+
+namespace {
+
+struct Options {
+  JailSpec spec;
+  CommandSpec command;
+  std::vector<std::string> env;
+  std::string report;
+  bool terminal = false;
+  int repeat = 1;
+};
+
+const std::map<std::string, Wall>& walls() {
+  static const std::map<std::string, Wall> kWalls = {
+      {"root", Wall::kRoot},
+      {"ro", Wall::kReadOnly},
+      {"proc", Wall::kProc},
+      {"pidns", Wall::kPidNs},
+      {"netns", Wall::kNetNs},
+      {"ipcns", Wall::kIpcNs},
+      {"usernslimit", Wall::kUserNsLimit},
+      {"caps", Wall::kCaps},
+      {"nnp", Wall::kNoNewPrivs},
+      {"seccomp", Wall::kSeccomp},
+      {"landlock", Wall::kLandlock},
+      {"fds", Wall::kFds},
+      {"env", Wall::kEnvironment},
+      {"keyring", Wall::kKeyring},
+      {"session", Wall::kSession},
+      {"dumpable", Wall::kUndumpable},
+      {"identity", Wall::kIdentity},
+      {"death", Wall::kDeath},
+      {"nosuid", Wall::kNoSuid},
+      {"rlimits", Wall::kRlimits},
+  };
+  return kWalls;
+}
+
+[[noreturn]] void die(int code, const Error& error) {
+  std::fprintf(stderr, "jailrun: %s\n", error.text().c_str());
+  if (!error.hint().empty())
+    std::fprintf(stderr, "hint: %s\n", error.hint().c_str());
+  std::exit(code);
+}
+
+Status set_limit(Limits& limits, std::string_view text) {
+  const size_t at = text.find('=');
+  if (at == std::string_view::npos) return fail(Code::kUsage, "no value");
+  const std::string_view name = text.substr(0, at), value = text.substr(at + 1);
+  if (name == "time")
+    limits.time = TRY(parse_duration(value));
+  else if (name == "cpu")
+    limits.cpu = TRY(parse_duration(value));
+  else if (name == "cpus")
+    limits.cpus = std::stod(std::string(value));
+  else if (name == "memory")
+    limits.memory = TRY(parse_size(value));
+  else if (name == "pids")
+    limits.pids = TRY(parse_size(value));
+  else if (name == "files")
+    limits.files = TRY(parse_size(value));
+  else if (name == "output")
+    limits.output = TRY(parse_size(value));
+  else
+    return fail(Code::kUsage, "unknown limit {}", name);
+  return {};
+}
+
+LimitKind limit_kind(std::string_view text) {
+  for (LimitKind kind : kAllLimits)
+    if (text.starts_with(std::string(limit_name(kind)) + "=")) return kind;
+  return LimitKind::kTime;
+}
+
+Options parse(int argc, char** argv) {
+  Options o;
+  char cwd[4096];
+  o.spec.workspace = ::getcwd(cwd, sizeof cwd);
+  for (int option;
+       (option = ::getopt(argc, argv, "+w:H:n:l:tc:e:R:x:f:r:b:")) != -1;) {
+    const std::string value = optarg != nullptr ? optarg : "";
+    switch (option) {
+      case 'w':
+        o.spec.workspace = value;
+        break;
+      case 'H':
+        o.spec.home = value;
+        break;
+      case 'n':
+        o.spec.net = value == "host" ? Net::kHost : Net::kNone;
+        break;
+      case 'l':
+        if (auto s = set_limit(o.command.limits, value); !s) die(2, s.error());
+        o.command.required.push_back(limit_kind(value));
+        break;
+      case 't':
+        o.terminal = true;
+        break;
+      case 'c':
+        o.command.cwd = value;
+        break;
+      case 'e':
+        o.env.push_back(value);
+        break;
+      case 'R':
+        o.report = value;
+        break;
+      case 'x':
+        o.spec.test_leave_out.add(walls().at(value));
+        break;
+      case 'f':
+        o.spec.test_fail.add(walls().at(value));
+        break;
+      case 'r':
+        o.repeat = std::atoi(optarg);
+        break;
+      case 'b':
+        o.spec.binds.push_back({value, value, true});
+        break;
+      default:
+        std::exit(2);
+    }
+  }
+  for (int i = optind; i < argc; ++i) o.command.argv.emplace_back(argv[i]);
+  return o;
+}
+
+void fill(Options& o) {
+  Identity& id = o.spec.identity;
+  id.host_uid = id.uid = ::getuid();
+  id.host_gid = id.gid = ::getgid();
+  if (::getuid() == 0 && !o.spec.test_leave_out.has(Wall::kIdentity)) {
+    id.host_uid = id.host_gid = 65533;
+    id.uid = id.gid = 1000;
+  }
+  o.spec.workspace_tree.path = o.spec.workspace;
+  if (o.spec.home.empty()) o.spec.home = "/home/user";
+  if (o.command.cwd.empty()) o.command.cwd = o.spec.workspace;
+  EnvironmentInput input;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    input.caller.emplace_back(*entry);
+  input.extra = o.env;
+  input.path = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                "/usr/bin",        "/sbin",          "/bin"};
+  input.cwd = o.command.cwd;
+  o.command.env = build_environment(o.spec, input);
+}
+
+void write_report(const Options& o, const Outcome& out) {
+  std::ofstream file(o.report);
+  const char* reason = kill_reason_name(out.killed_by);
+  file << "exit=" << out.exit << " signal=" << out.signal
+       << " killed_by=" << (reason != nullptr ? reason : "-")
+       << " limit=" << out.limit << " measured=" << out.measured
+       << " refused_pids=" << out.refused_pids << " wall_ms=" << out.wall_ms
+       << " cpu_ms=" << out.cpu_ms << " user_ms=" << out.cpu_user_ms
+       << " system_ms=" << out.cpu_system_ms
+       << " memory_peak=" << out.memory_peak << " pids_peak=" << out.pids_peak;
+  for (LimitKind kind : kAllLimits)
+    file << " held_" << limit_name(kind) << "="
+         << mechanism_name(out.held[kind]);
+  file << "\n";
+}
+
+int run_once(const Options& o, Zygote& zygote) {
+  auto spawned = zygote.spawn(o.command, {0, 1, 2});
+  if (!spawned)
+    die(spawned.error().code() == Code::kUnsupported ? 5 : 125,
+        spawned.error());
+  const Outcome out = supervise(**spawned, {});
+  if (out.not_run) std::fprintf(stderr, "jailrun: %s\n", out.not_run->c_str());
+  if (!o.report.empty()) write_report(o, out);
+  return out.exit;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o = parse(argc, argv);
+  fill(o);
+  auto zygote = Zygote::start(o.spec);
+  if (!zygote) die(5, zygote.error());
+  if (auto ready = zygote->wait_ready(); !ready) die(5, ready.error());
+  int code = 0;
+  for (int i = 0; i < o.repeat; ++i) code = run_once(o, *zygote);
+  return code;
+}

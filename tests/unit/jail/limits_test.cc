@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jail/limits.h"
+#include "catch_shim.h"
+#include "jail/cgroup.h"
+#include "jail/wire.h"
+
+using namespace stoplog;
+using namespace stoplog::jail;
+
+TEST_CASE("a limit asked for that nothing can hold refuses the command") {
+  CommandSpec command;
+  command.limits.cpus = 1.5;
+  const LimitMeans poor{.process_rlimit = true};
+  REQUIRE(plan_limits(command, poor).has_value());
+  CHECK(plan_limits(command, poor)->not_held ==
+        std::vector<LimitKind>{LimitKind::kCpus});
+  command.required = {LimitKind::kCpus};
+  CHECK(plan_limits(command, poor).error().code() == Code::kUnsupported);
+}
+
+TEST_CASE("each limit is held by the strongest means there is") {
+  CommandSpec command;
+  command.limits = {.time = std::chrono::seconds(1),
+                    .cpu = std::chrono::seconds(1),
+                    .cpus = 1,
+                    .memory = 1,
+                    .pids = 1,
+                    .files = 1,
+                    .output = 1};
+  const LimitMeans rich{.cgroup_version = 2,
+                        .memory = true,
+                        .pids = true,
+                        .cpu = true,
+                        .cpuacct = true};
+  Held held = plan_limits(command, rich)->held;
+  CHECK(held[LimitKind::kMemory] == Mechanism::kCgroup2);
+  CHECK(held[LimitKind::kPids] == Mechanism::kCgroup2);
+  CHECK(held[LimitKind::kTime] == Mechanism::kSupervisor);
+  CHECK(held[LimitKind::kFiles] == Mechanism::kRlimit);
+  held = plan_limits(command, {.process_rlimit = true})->held;
+  CHECK(held[LimitKind::kMemory] == Mechanism::kPoll);
+  CHECK(held[LimitKind::kPids] == Mechanism::kRlimit);
+  CHECK(held[LimitKind::kCpus] == Mechanism::kNone);
+}
+
+TEST_CASE("groups of version 1 are found beneath the own one") {
+  const CgroupPlaces places = parse_cgroups(
+      "30 1 0:27 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+      "31 30 0:28 / /sys/fs/cgroup/cpu,cpuacct rw shared:3 - cgroup cgroup "
+      "rw,cpu,cpuacct\n"
+      "32 30 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+      "33 30 0:30 /outer /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n",
+      "4:cpu,cpuacct:/\n3:memory:/a/b\n2:pids:/outer/own\n");
+  CHECK(places.v1[0] == "/sys/fs/cgroup/memory/a/b");
+  CHECK(places.v1[1] == "/sys/fs/cgroup/pids/own");
+  CHECK(places.v1[2] == "/sys/fs/cgroup/cpu,cpuacct");
+  CHECK(places.v1[3] == "/sys/fs/cgroup/cpu,cpuacct");
+  CHECK(places.v2.empty());
+}
+
+TEST_CASE("a group of version 2 is tried beside the own one first") {
+  const CgroupPlaces places =
+      parse_cgroups("31 30 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+                    "0::/user.slice/app.slice/term.scope\n");
+  CHECK(places.v2 == std::vector<std::string>{
+                         "/sys/fs/cgroup/user.slice/app.slice",
+                         "/sys/fs/cgroup/user.slice/app.slice/term.scope"});
+}
+
+TEST_CASE("a path outside of the mounted groups is no place") {
+  CHECK(parse_cgroups("31 30 0:28 /x /sys/fs/cgroup rw - cgroup2 c rw\n",
+                      "0::/../y\n")
+            .empty());
+}
+
+TEST_CASE("messages survive the wire and short ones are refused") {
+  RunRequest request{.argv = {"a", "", std::string("b\xff\n")},
+                     .env = {"X=1"},
+                     .cwd = "/w",
+                     .umask = 077,
+                     .max_files = 5,
+                     .max_processes = 6,
+                     .controlling_terminal = true};
+  const std::string data = encode(request);
+  const RunRequest back = decode_run(data).value();
+  CHECK(back.argv == request.argv);
+  CHECK(back.cwd == "/w");
+  CHECK(back.umask == 077);
+  CHECK(back.controlling_terminal);
+  for (size_t size = 0; size < data.size(); ++size)
+    CHECK_FALSE(decode_run(std::string_view(data).substr(0, size)).has_value());
+  const Error error = decode_error(
+      encode(Error(Code::kUnsupported, "no mount", EPERM).with_hint("try")));
+  CHECK(error.code() == Code::kUnsupported);
+  CHECK(error.hint() == "try");
+  CHECK(error.text() == "no mount: Operation not permitted");
+}
