@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kBlock = 256 * 1024;
 constexpr size_t kPiece = 256 * 1024;
-constexpr std::string_view kSparseMagic = "stoplog sparse 1\n";
+constexpr std::string_view kBlocksMagic = "stoplog blocks 1\n";
 
 std::array<unsigned char, 8> little_endian(uint64_t value) {
   std::array<unsigned char, 8> out;
@@ -40,7 +40,7 @@ std::span<const std::byte> zeros() {
 
 ContentHasher::ContentHasher(uint64_t size) : size_(size) {
   if (size_ <= kPlainLimit) return;
-  hash_.update(kSparseMagic);
+  hash_.update(kBlocksMagic);
   auto number = little_endian(size_);
   hash_.update(std::as_bytes(std::span(number)));
   block_.resize(kBlock);
@@ -56,9 +56,10 @@ void ContentHasher::plain_zeros(uint64_t count) {
 
 void ContentHasher::block(uint64_t number, std::span<const std::byte> bytes) {
   if (all_zero(bytes)) return;
-  auto offset = little_endian(number * kBlock);
-  hash_.update(std::as_bytes(std::span(offset)));
-  hash_.update(bytes);
+  auto head = little_endian(number);
+  hash_.update(std::as_bytes(std::span(head)));
+  Sha256Digest digest = sha256(bytes);
+  hash_.update(std::as_bytes(std::span(digest)));
 }
 
 void ContentHasher::flush() {

@@ -3,10 +3,11 @@
 // the object store.
 //
 // Up to kPlainLimit bytes it is what sha256sum prints. Above, it is the SHA-256
-// of a canonical sparse form (docs/FORMAT.md, objects): the size and every
-// 256 KiB block that is not all zero, each with its offset. A sparse file of
-// 8 EiB, which costs an agent one truncate, then costs what its data costs. The
-// form depends on the content alone, not on where the holes happen to be.
+// of a canonical form (docs/FORMAT.md, objects): the size, and number and
+// SHA-256 of every 256 KiB block that is not all zero. A sparse file of 8 EiB,
+// which costs an agent one truncate, then costs what its data costs. The form
+// depends on the bytes alone, not on where the holes happen to be, and is the
+// same that diff/content_hash.h computes.
 //
 //   ContentHasher h(size); h.data(offset, bytes)...; h.finish();
 //   Sha256Digest d = TRY(content_digest(*content));
