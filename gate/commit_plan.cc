@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/commit_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/escape.h"
+
+namespace stoplog::gate {
+namespace {
+
+using Kind = SwitchOp::Kind;
+
+// What becomes of an item, before the order is known.
+enum class Fate { kNothing, kRemove, kCreate, kSwap, kAttr, kMove, kRecreate };
+
+Fate fate_of(const Item& item) {
+  if (!item.old && !item.fresh) return Fate::kNothing;
+  if (!item.fresh) return Fate::kRemove;
+  if (!item.old) return Fate::kCreate;
+  bool same = same_content(*item.old, *item.fresh);
+  if (item.from) return same ? Fate::kMove : Fate::kRecreate;
+  if (same) {
+    if (same_attributes(*item.old, *item.fresh)) return Fate::kNothing;
+    // The owner of a symlink can be set in place, but not undone atomically
+    // together with its attributes: a new link is simpler.
+    bool in_place = item.fresh->type != fs::Type::kSymlink && !item.detach;
+    return in_place || item.fresh->is_dir() ? Fate::kAttr : Fate::kSwap;
+  }
+  // A directory that leaves is removed with rmdir, which checks in the kernel
+  // that nothing appeared in it.
+  return item.old->is_dir() ? Fate::kRecreate : Fate::kSwap;
+}
+
+class Builder {
+ public:
+  explicit Builder(std::vector<Item> items) {
+    plan_.items = std::move(items);
+    std::sort(plan_.items.begin(), plan_.items.end(),
+              [](const Item& a, const Item& b) { return a.path < b.path; });
+  }
+
+  Result<CommitPlan> build() {
+    TRY(sort_out());
+    TRY(leave());
+    TRY(stage());
+    TRY(come());
+    return std::move(plan_);
+  }
+
+ private:
+  using Paths = std::set<RelPath>;
+
+  Status sort_out() {
+    fates_.reserve(plan_.items.size());
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      const Item& item = plan_.items[i];
+      if (i > 0 && plan_.items[i - 1].path == item.path)
+        return fail(Code::kInternal, "two changes of {}",
+                    quote_name(item.path.str()));
+      Fate fate = fate_of(item);
+      fates_.push_back(fate);
+      if (fate == Fate::kRemove || fate == Fate::kRecreate ||
+          fate == Fate::kMove)
+        leaving_.insert(item.base_path());
+      if (fate == Fate::kCreate || fate == Fate::kRecreate ||
+          fate == Fate::kMove)
+        coming_.insert(item.path);
+      // What stands at a path that turns into a directory leaves it too.
+      if (fate == Fate::kSwap && item.fresh->is_dir())
+        coming_.insert(item.path);
+    }
+    return {};
+  }
+
+  static bool any_above(const Paths& paths, const RelPath& path) {
+    for (RelPath p = path; !p.is_root();) {
+      p = p.parent();
+      if (!p.is_root() && paths.contains(p)) return true;
+    }
+    return false;
+  }
+  static bool any_within(const Paths& paths, const RelPath& path) {
+    auto at = paths.lower_bound(path);
+    return at != paths.end() && at->is_within(path);
+  }
+
+  // One rename from place to place, without a moment in the stage, when
+  // nothing else happens above the old place, at or beneath it, or above the
+  // new one.
+  bool is_direct(const Item& item) const {
+    return !any_above(leaving_, *item.from) &&
+           !any_above(coming_, *item.from) &&
+           !any_within(coming_, *item.from) && !any_above(coming_, item.path);
+  }
+
+  Status leave() {
+    std::map<RelPath, size_t, std::greater<>> order;
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      const Item& item = plan_.items[i];
+      bool leaves = fates_[i] == Fate::kRemove ||
+                    fates_[i] == Fate::kRecreate ||
+                    (fates_[i] == Fate::kMove && !is_direct(item));
+      if (leaves && !order.emplace(item.base_path(), i).second)
+        return fail(Code::kInternal, "{} leaves twice",
+                    quote_name(item.base_path().str()));
+    }
+    for (const auto& [path, i] : order) {
+      bool moving = fates_[i] == Fate::kMove;
+      if (plan_.items[i].old->is_dir() && !moving) {
+        add({.kind = Kind::kRmdir, .item = i, .path = path});
+        continue;
+      }
+      uint32_t slot = plan_.slots++;
+      if (moving) slots_[i] = slot;
+      add({.kind = Kind::kTake,
+           .item = i,
+           .path = path,
+           .from = {},
+           .slot = slot,
+           .moving = moving});
+    }
+    return {};
+  }
+
+  bool is_staged(size_t i) const {
+    return fates_[i] == Fate::kCreate || fates_[i] == Fate::kRecreate ||
+           fates_[i] == Fate::kSwap;
+  }
+
+  Status stage() {
+    std::map<RelPath, size_t> made;  // path -> stage op
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      if (!is_staged(i)) continue;
+      const Item& item = plan_.items[i];
+      StageOp op{.item = i, .place = {}, .link_of = {}};
+      auto parent = made.find(item.path.parent());
+      bool in_tree = parent != made.end() && !item.path.is_root() &&
+                     !item.path.parent().is_root() &&
+                     node_at(parent->second).is_dir();
+      if (in_tree && fates_[i] != Fate::kSwap) {
+        op.place = plan_.stage[parent->second].place + "/" +
+                   std::string(item.path.name());
+      } else {
+        slots_[i] = plan_.slots++;
+        op.place = std::to_string(slots_[i]);
+      }
+      if (item.link_to)
+        if (auto leader = made.find(*item.link_to); leader != made.end())
+          if (same_content(node_at(leader->second), *item.fresh))
+            op.link_of = leader->second;
+      if (item.fresh->is_file() && !item.content && !op.link_of)
+        return fail(Code::kInternal, "no content for {}",
+                    quote_name(item.path.str()));
+      made.emplace(item.path, plan_.stage.size());
+      plan_.stage.push_back(std::move(op));
+    }
+    return {};
+  }
+
+  const Node& node_at(size_t stage_op) const {
+    return *plan_.items[plan_.stage[stage_op].item].fresh;
+  }
+
+  // The items are in order of path, so parents come before children.
+  Status come() {
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      const Item& item = plan_.items[i];
+      auto slot = slots_.find(i);
+      switch (fates_[i]) {
+        case Fate::kNothing:
+        case Fate::kRemove:
+          break;
+        case Fate::kSwap:
+          add({.kind = Kind::kSwap,
+               .item = i,
+               .path = item.path,
+               .from = {},
+               .slot = slot->second});
+          break;
+        case Fate::kCreate:
+        case Fate::kRecreate:
+          // No slot of its own: it comes with the tree above it.
+          if (slot != slots_.end())
+            add({.kind = Kind::kPut,
+                 .item = i,
+                 .path = item.path,
+                 .from = {},
+                 .slot = slot->second});
+          break;
+        case Fate::kMove:
+          if (slot != slots_.end())
+            add({.kind = Kind::kPut,
+                 .item = i,
+                 .path = item.path,
+                 .from = {},
+                 .slot = slot->second,
+                 .moving = true});
+          else
+            add({.kind = Kind::kMove,
+                 .item = i,
+                 .path = item.path,
+                 .from = *item.from});
+          if (!same_attributes(*item.old, *item.fresh)) attributes(i);
+          break;
+        case Fate::kAttr:
+          attributes(i);
+          break;
+      }
+    }
+    return {};
+  }
+
+  // Two names of one inode get their attributes once.
+  void attributes(size_t i) {
+    const Item& item = plan_.items[i];
+    if (item.link_to && item.old && attributed_.contains(*item.link_to)) return;
+    attributed_.insert(item.path);
+    add({.kind = Kind::kAttr, .item = i, .path = item.path});
+  }
+
+  void add(SwitchOp op) { plan_.ops.push_back(std::move(op)); }
+
+  CommitPlan plan_;
+  std::vector<Fate> fates_;
+  Paths leaving_, coming_, attributed_;
+  std::map<size_t, uint32_t> slots_;
+};
+
+std::string describe(const Node& node) {
+  std::string text =
+      fmt::format("{} {:04o}", gate::name_of(node.type), node.mode);
+  if (node.is_file()) text += fmt::format(", {} bytes", node.size);
+  if (node.type == fs::Type::kSymlink) text += " -> " + escape(node.target);
+  return text;
+}
+
+}  // namespace
+
+Result<CommitPlan> build_plan(std::vector<Item> items) {
+  return Builder(std::move(items)).build();
+}
+
+std::string_view name_of(SwitchOp::Kind kind) {
+  switch (kind) {
+    case Kind::kTake:
+      return "take";
+    case Kind::kRmdir:
+      return "rmdir";
+    case Kind::kPut:
+      return "put";
+    case Kind::kSwap:
+      return "swap";
+    case Kind::kMove:
+      return "move";
+    case Kind::kAttr:
+      return "attr";
+  }
+  return "take";
+}
+
+std::string to_text(const CommitPlan& plan) {
+  std::string text;
+  for (const StageOp& op : plan.stage) {
+    const Item& item = plan.items[op.item];
+    text += fmt::format(
+        "stage {} {} ({}{})\n", op.place, quote_name(item.path.str()),
+        describe(*item.fresh),
+        op.link_of ? ", link of " + plan.stage[*op.link_of].place : "");
+  }
+  for (const SwitchOp& op : plan.ops) {
+    text += fmt::format("{} ", name_of(op.kind));
+    if (op.kind == Kind::kMove) text += quote_name(op.from.str()) + " -> ";
+    text += quote_name(op.path.str());
+    if (op.kind == Kind::kTake || op.kind == Kind::kPut ||
+        op.kind == Kind::kSwap)
+      text += fmt::format(" ({}{})", op.slot, op.moving ? ", moving" : "");
+    if (op.kind == Kind::kAttr)
+      text += fmt::format(" ({:04o})", plan.items[op.item].fresh->mode);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/commits.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/dir.h"
+#include "base/sys_file.h"
+#include "base/temp_file.h"
+
+namespace stoplog::gate {
+namespace {
+
+constexpr const char* kCommitsDir = "commits";
+constexpr const char* kLastFile = "last";
+constexpr std::string_view kRecordSuffix = ".commit";
+constexpr std::string_view kRebasedSuffix = ".rebased";
+constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
+
+std::string record_name(uint64_t number) {
+  return fmt::format("{}{}", number, kRecordSuffix);
+}
+
+Result<Fd> open_commits(int state) {
+  Status made = sys::mkdirat(state, kCommitsDir, 0700);
+  if (!made && made.error().err() != EEXIST)
+    return std::unexpected(made.error());
+  return sys::openat(state, kCommitsDir, O_RDONLY | O_DIRECTORY);
+}
+
+bool parse_number(std::string_view text, uint64_t& number) {
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<std::vector<uint64_t>> numbered(int commits, std::string_view suffix) {
+  std::vector<uint64_t> numbers;
+  for (const std::string& name : TRY(list_names(commits, "."))) {
+    uint64_t number = 0;
+    if (name.ends_with(suffix) &&
+        parse_number(
+            std::string_view(name).substr(0, name.size() - suffix.size()),
+            number))
+      numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+Result<std::vector<uint64_t>> list_commits(int state) {
+  auto dir = sys::openat(state, kCommitsDir, O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().err() == ENOENT) return std::vector<uint64_t>{};
+  if (!dir) return std::unexpected(dir.error());
+  return numbered(dir->get(), kRecordSuffix);
+}
+
+Result<CommitRecord> read_commit(int state, uint64_t number) {
+  Fd dir = TRY(open_commits(state));
+  auto bytes = sys::read_file(dir.get(), record_name(number), kMaxRecord);
+  if (!bytes && bytes.error().err() == ENOENT)
+    return fail(Code::kUsage, "there is no commit {}", number);
+  if (!bytes) return std::unexpected(bytes.error());
+  return TRY_CTX(decode_commit(*bytes), fmt::format("commit {}", number));
+}
+
+Result<uint64_t> next_commit_number(int state) {
+  Fd dir = TRY(open_commits(state));
+  uint64_t last = 0;
+  auto known = TRY(numbered(dir.get(), kRecordSuffix));
+  if (!known.empty()) last = known.back();
+  // The newest record may have been forgotten.
+  if (auto text = sys::read_file(dir.get(), kLastFile, 64)) {
+    uint64_t noted = 0;
+    if (parse_number(*text, noted)) last = std::max(last, noted);
+  }
+  return last + 1;
+}
+
+Result<bool> has_commit(int state, const CommitMeta& meta) {
+  auto record = read_commit(state, meta.number);
+  if (!record && record.error().code() == Code::kUsage) return false;
+  if (!record) return std::unexpected(record.error());
+  return record->meta.id == meta.id;
+}
+
+Status write_commit(int state, const Disk& disk, const CommitRecord& record) {
+  Fd dir = TRY(open_commits(state));
+  return disk.write_file(dir.get(), record_name(record.meta.number),
+                         encode(record));
+}
+
+void drop_left_items(CommitRecord& record, const std::set<RelPath>& left) {
+  if (left.empty()) return;
+  std::vector<Item> items;
+  std::vector<std::optional<sys::Stat>> now;
+  for (size_t i = 0; i < record.items.size(); ++i) {
+    if (left.contains(record.items[i].path)) continue;
+    items.push_back(std::move(record.items[i]));
+    now.push_back(record.now[i]);
+  }
+  record.items = std::move(items);
+  record.now = std::move(now);
+}
+
+Status note_rebased(int state, uint64_t number) {
+  Fd dir = TRY(open_commits(state));
+  return write_file(dir.get(), fmt::format("{}{}", number, kRebasedSuffix), "");
+}
+
+Result<std::vector<uint64_t>> not_rebased(int state, const std::string& draft) {
+  std::vector<uint64_t> open;
+  auto all = TRY(list_commits(state));
+  if (all.empty()) return open;
+  Fd dir = TRY(open_commits(state));
+  auto done = TRY(numbered(dir.get(), kRebasedSuffix));
+  for (uint64_t number : all) {
+    if (std::binary_search(done.begin(), done.end(), number)) continue;
+    CommitRecord record = TRY(read_commit(state, number));
+    if (record.meta.draft == draft) open.push_back(number);
+  }
+  return open;
+}
+
+Result<std::set<Sha256Digest>> needed_objects(int state) {
+  std::set<Sha256Digest> needed;
+  for (uint64_t number : TRY(list_commits(state))) {
+    CommitRecord record = TRY(read_commit(state, number));
+    for (const Sha256Digest& id : record.preimages()) needed.insert(id);
+    for (const Left& left : record.left)
+      if (left.kept) needed.insert(*left.kept);
+  }
+  return needed;
+}
+
+Status forget_commit(int state, uint64_t number) {
+  Fd dir = TRY(open_commits(state));
+  uint64_t next = TRY(next_commit_number(state));
+  TRY(write_file(dir.get(), kLastFile, std::to_string(next - 1)));
+  TRY(sys::unlinkat(dir.get(), record_name(number)));
+  (void)sys::unlinkat(dir.get(), fmt::format("{}{}", number, kRebasedSuffix));
+  return {};
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commits of a workspace, oldest to newest: one record file each in
+// state/commits, written once. Numbers count up from 1 and are never reused.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "base/result.h"
+#include "gate/disk.h"
+#include "gate/record.h"
+
+namespace stoplog::gate {
+
+Result<std::vector<uint64_t>> list_commits(int state);  // ascending
+Result<CommitRecord> read_commit(int state, uint64_t number);
+Result<uint64_t> next_commit_number(int state);
+// True when exactly this attempt is on record.
+Result<bool> has_commit(int state, const CommitMeta& meta);
+Status write_commit(int state, const Disk& disk, const CommitRecord& record);
+// Items that were left as they are were not committed.
+void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);
+
+// A commit whose base map the draft's journal has taken is noted as such; the
+// others are what a draft must still learn when it is opened again.
+Status note_rebased(int state, uint64_t number);
+Result<std::vector<uint64_t>> not_rebased(int state, const std::string& draft);
+
+// Objects that the undo of any commit still needs: for gc.
+Result<std::set<Sha256Digest>> needed_objects(int state);
+// Removes the record, so that its pre-images can be collected; it can no
+// longer be undone.
+Status forget_commit(int state, uint64_t number);
+
+}  // namespace stoplog::gate

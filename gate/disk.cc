@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/disk.h"
+
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "base/dir.h"
+#include "base/sys_node.h"
+#include "base/temp_file.h"
+#include "fs/beneath.h"
+#include "fs/real.h"
+#include "snapshot/content_digest.h"
+
+namespace stoplog::gate {
+namespace {
+
+std::string magic_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+Status check(int result) {
+  if (result < 0) return fail_errno(errno);
+  return {};
+}
+
+bool not_permitted(const Error& error) {
+  return error.err() == EPERM || error.err() == EOPNOTSUPP ||
+         error.err() == EACCES || error.err() == EINVAL;
+}
+
+Result<Sha256Digest> hash_at(int dir, const std::string& name,
+                             const sys::Stat& seen) {
+  Fd fd = TRY(sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK));
+  sys::Stat now = TRY(sys::fstat(fd.get()));
+  if (now.ino != seen.ino || now.dev != seen.dev)
+    return std::unexpected(Error(Code::kDrift, "replaced while it was read"));
+  auto content = TRY(snapshot::file_content(std::move(fd)));
+  return snapshot::content_digest(*content);
+}
+
+}  // namespace
+
+Status Disk::step(const char* call) const {
+  if (!hook_) return {};
+  if (int err = hook_(call); err != 0) return fail_errno(err);
+  return {};
+}
+
+Result<Fd> Disk::open_dir(int root, const RelPath& path) const {
+  TRY(step("openat2"));
+  return fs::open_deep(root, path.str(), O_PATH | O_DIRECTORY);
+}
+
+Result<Fd> Disk::openat(int dir, const std::string& name, int flags,
+                        mode_t mode) const {
+  TRY(step("openat"));
+  return sys::openat(dir, name, flags, mode);
+}
+
+Result<std::optional<sys::Stat>> Disk::statat(int dir,
+                                              const std::string& name) const {
+  TRY(step("statx"));
+  auto stat = sys::statat(dir, name);
+  if (!stat && (stat.error().err() == ENOENT || stat.error().err() == ENOTDIR))
+    return std::nullopt;
+  if (!stat) return std::unexpected(stat.error());
+  return *stat;
+}
+
+Result<std::optional<Standing>> Disk::look(int dir, const std::string& name,
+                                           bool hash) const {
+  TRY(step("open"));
+  for (int attempt = 0;; ++attempt) {
+    auto fd = sys::openat(dir, name, O_PATH);
+    if (!fd && (fd.error().err() == ENOENT || fd.error().err() == ENOTDIR))
+      return std::nullopt;
+    if (!fd) return std::unexpected(fd.error());
+    Standing standing;
+    standing.stat = TRY(sys::fstat(fd->get()));
+    fs::NodeState state = fs::plain_state(standing.stat);
+    if (state.type == fs::Type::kSymlink)
+      state.target = TRY(sys::path_readlink(fd->get()));
+    state.xattrs = TRY(fs::read_xattrs(fd->get()));
+    std::optional<Sha256Digest> digest;
+    if (hash && state.type == fs::Type::kFile) {
+      TRY(step("read"));
+      auto got = hash_at(dir, name, standing.stat);
+      bool moved = !got && (got.error().code() == Code::kDrift ||
+                            got.error().err() == ENOENT);
+      if (moved && attempt < 8) continue;
+      if (!got) return std::unexpected(got.error());
+      digest = *got;
+    }
+    standing.node = node_of(state, digest);
+    return standing;
+  }
+}
+
+Status Disk::mkdirat(int dir, const std::string& name, mode_t mode) const {
+  TRY(step("mkdirat"));
+  return sys::mkdirat(dir, name, mode);
+}
+
+Status Disk::unlinkat(int dir, const std::string& name, int flags) const {
+  TRY(step("unlinkat"));
+  return sys::unlinkat(dir, name, flags);
+}
+
+Status Disk::linkat(int from_dir, const std::string& from, int to_dir,
+                    const std::string& to) const {
+  TRY(step("linkat"));
+  return sys::linkat(from_dir, from, to_dir, to);
+}
+
+Status Disk::symlinkat(const std::string& target, int dir,
+                       const std::string& name) const {
+  TRY(step("symlinkat"));
+  return sys::symlinkat(target, dir, name);
+}
+
+Status Disk::mknodat(int dir, const std::string& name, mode_t mode,
+                     dev_t dev) const {
+  TRY(step("mknodat"));
+  return sys::mknodat(dir, name, mode, dev);
+}
+
+Status Disk::rename(int from_dir, const std::string& from, int to_dir,
+                    const std::string& to, unsigned flags) const {
+  TRY(step("renameat2"));
+  return sys::renameat2(from_dir, from, to_dir, to, flags);
+}
+
+Status Disk::syncfs(int fd) const {
+  TRY(step("syncfs"));
+  // O_PATH descriptors cannot be synced.
+  Fd real = TRY(sys::openat(fd, ".", O_RDONLY | O_DIRECTORY));
+  return sys::syncfs(real.get());
+}
+
+Result<Sha256Digest> Disk::write_content(int fd,
+                                         const fs::Content& content) const {
+  TRY(step("write"));
+  snapshot::ContentHasher hasher(content.size());
+  uint64_t end = 0;
+  TRY(snapshot::for_each_piece(content,
+                               [&](uint64_t offset, auto bytes) -> Status {
+                                 hasher.data(offset, bytes);
+                                 end = offset + bytes.size();
+                                 return sys::pwrite_full(fd, bytes, offset);
+                               }));
+  if (end != content.size()) {
+    TRY(step("ftruncate"));
+    TRY(sys::ftruncate(fd, content.size()));
+  }
+  return hasher.finish();
+}
+
+Status Disk::set_attributes(int path_fd, const Node& node,
+                            const timespec* mtime,
+                            std::vector<std::string>* missed) const {
+  auto miss = [&](std::string what) {
+    if (missed != nullptr) missed->push_back(std::move(what));
+  };
+  sys::Stat now = TRY(sys::fstat(path_fd));
+  std::string path = magic_path(path_fd);
+  if (now.uid != node.uid || now.gid != node.gid) {
+    TRY(step("fchownat"));
+    Status owned =
+        check(::fchownat(path_fd, "", node.uid, node.gid, AT_EMPTY_PATH));
+    if (!owned && !not_permitted(owned.error())) return owned;
+    if (!owned) {
+      miss(fmt::format("owner {}:{}", node.uid, node.gid));
+      // The group alone may be within reach.
+      (void)check(::fchownat(path_fd, "", static_cast<uid_t>(-1), node.gid,
+                             AT_EMPTY_PATH));
+    }
+  }
+  bool is_link = node.type == fs::Type::kSymlink;
+  if (!is_link) {
+    for (const auto& [name, value] : TRY(fs::read_xattrs(path_fd))) {
+      if (node.xattrs.contains(name)) continue;
+      TRY(step("removexattr"));
+      (void)::removexattr(path.c_str(), name.c_str());
+    }
+    for (const auto& [name, value] : node.xattrs) {
+      TRY(step("setxattr"));
+      Status set = check(::setxattr(path.c_str(), name.c_str(), value.data(),
+                                    value.size(), 0));
+      if (!set && !not_permitted(set.error())) return set;
+      if (!set) miss("attribute " + name);
+    }
+    // After the owner, whose change clears setuid, and after the ACL, whose
+    // mask is part of the mode.
+    if ((TRY(sys::fstat(path_fd)).mode & 07777) != node.mode) {
+      TRY(step("chmod"));
+      TRY(check(::chmod(path.c_str(), node.mode)));
+    }
+  }
+  if (mtime != nullptr) {
+    TRY(step("utimensat"));
+    timespec times[2] = {{0, UTIME_OMIT}, *mtime};
+    TRY(check(::utimensat(path_fd, "", times, AT_EMPTY_PATH)));
+  }
+  return {};
+}
+
+Status Disk::write_file(int dir, const std::string& name,
+                        std::string_view bytes) const {
+  TRY(step("create"));
+  TempFile file = TRY(TempFile::create(dir, 0600));
+  TRY(step("write"));
+  TRY(sys::write_full(file.fd(), bytes));
+  TRY(step("fsync"));
+  TRY(sys::fdatasync(file.fd()));
+  TRY(step("rename"));
+  return file.commit(name);
+}
+
+Status Disk::remove_tree(int dir, const std::string& name) const {
+  TRY(step("remove"));
+  return stoplog::remove_tree(dir, name);
+}
+
+Result<bool> Disk::has_writer(int dir, const std::string& name) const {
+  TRY(step("fcntl"));
+  auto fd = sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK);
+  if (!fd && fd.error().err() == EACCES) return false;
+  if (!fd) return std::unexpected(fd.error());
+  // A lease that is broken while we hold it sends SIGIO, which kills; SIGURG
+  // is ignored.
+  (void)::fcntl(fd->get(), F_SETSIG, SIGURG);
+  if (::fcntl(fd->get(), F_SETLEASE, F_RDLCK) == 0) {
+    (void)::fcntl(fd->get(), F_SETLEASE, F_UNLCK);
+    return false;
+  }
+  // EACCES: not the owner; EINVAL: no leases here (network file systems).
+  return errno == EAGAIN;
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every system call with which a commit touches a disk, behind one seam.
+//
+//   Disk disk;                              // the real thing
+//   Disk disk([&](const char* call) { return ++n == k ? ENOSPC : 0; });
+//
+// The hook is called before each call; an errno other than 0 is returned
+// instead of making it. Tests let the process die there, or fail there, at
+// every call in turn: gate/transaction.h must leave the real tree all old or
+// all new whichever it is.
+//
+// `name` is one component, or a path within the stage, which is ours alone.
+// Paths of the real tree are resolved by open_dir() only.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/relpath.h"
+#include "base/result.h"
+#include "base/sys_file.h"
+#include "fs/view.h"
+#include "gate/node.h"
+
+namespace stoplog::gate {
+
+// What stands at a name.
+struct Standing {
+  Node node;
+  sys::Stat stat;
+};
+
+class Disk {
+ public:
+  using Hook = std::function<int(const char* call)>;
+  Disk() = default;
+  explicit Disk(Hook hook) : hook_(std::move(hook)) {}
+
+  // A directory beneath `root`, no symlink followed anywhere, any depth.
+  Result<Fd> open_dir(int root, const RelPath& path) const;
+  Result<Fd> openat(int dir, const std::string& name, int flags,
+                    mode_t mode = 0) const;
+  Result<std::optional<sys::Stat>> statat(int dir,
+                                          const std::string& name) const;
+  // Everything about `name` but, with `hash` false, the content's digest. A
+  // file whose content moves while it is read is read again, a few times.
+  Result<std::optional<Standing>> look(int dir, const std::string& name,
+                                       bool hash) const;
+
+  Status mkdirat(int dir, const std::string& name, mode_t mode) const;
+  Status unlinkat(int dir, const std::string& name, int flags = 0) const;
+  Status linkat(int from_dir, const std::string& from, int to_dir,
+                const std::string& to) const;
+  Status symlinkat(const std::string& target, int dir,
+                   const std::string& name) const;
+  Status mknodat(int dir, const std::string& name, mode_t mode,
+                 dev_t dev) const;
+  Status rename(int from_dir, const std::string& from, int to_dir,
+                const std::string& to, unsigned flags) const;
+  Status syncfs(int fd) const;
+  // Writes the content, holes left out, and returns its digest.
+  Result<Sha256Digest> write_content(int fd, const fs::Content& content) const;
+  // Mode, owner, extended attributes and, unless null, the mtime of what an
+  // O_PATH fd stands for. Owners and attributes that this user may not set are
+  // named in `missed` (may be null) and left.
+  Status set_attributes(int path_fd, const Node& node, const timespec* mtime,
+                        std::vector<std::string>* missed) const;
+  // A file that appears whole and synced under `name`.
+  Status write_file(int dir, const std::string& name,
+                    std::string_view bytes) const;
+  Status remove_tree(int dir, const std::string& name) const;
+  // True when somebody has the file open for writing. A read lease is granted
+  // only when nobody has; false where leases do not exist.
+  Result<bool> has_writer(int dir, const std::string& name) const;
+
+  // For calls made elsewhere (object packs).
+  Status step(const char* call) const;
+
+ private:
+  Hook hook_;
+};
+
+}  // namespace stoplog::gate

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/pending.h"
+
+#include <set>
+
+#include "base/dir.h"
+#include "base/escape.h"
+#include "gate/commits.h"
+#include "snapshot/content_digest.h"
+
+namespace stoplog::gate {
+namespace {
+
+using Kind = SwitchOp::Kind;
+
+constexpr const char* kPendingDir = "pending";
+constexpr const char* kIntentFile = "intent";
+constexpr const char* kSwitchFile = "switch";
+constexpr const char* kAbortFile = "abort";
+constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
+
+bool holds_old(const LiveOp& live) {
+  return (live.op.kind == Kind::kTake && !live.op.moving) ||
+         live.op.kind == Kind::kSwap;
+}
+
+// The content of a file in the stage, into the object store.
+Result<std::optional<Sha256Digest>> keep(const Ground& ground, int stage,
+                                         const std::string& slot) {
+  if (stage < 0) return std::nullopt;
+  auto stat = sys::statat(stage, slot);
+  if (!stat || !S_ISREG(stat->mode)) return std::nullopt;
+  auto content =
+      TRY(snapshot::file_content(TRY(sys::openat(stage, slot, O_RDONLY))));
+  return TRY(ground.objects->put(*content));
+}
+
+}  // namespace
+
+Result<Pending> Pending::open(int state, const Disk& disk) {
+  Status made = disk.mkdirat(state, kPendingDir, 0700);
+  if (!made && made.error().err() != EEXIST)
+    return std::unexpected(std::move(made.error()).context("pending"));
+  Fd dir = TRY(disk.openat(state, kPendingDir, O_RDONLY | O_DIRECTORY));
+  // Records that were being written by one that died, before they had a name.
+  for (const std::string& name : TRY(list_names(dir.get(), ".")))
+    if (name.starts_with(".stoplog-") && name.ends_with(".tmp"))
+      TRY(disk.unlinkat(dir.get(), name));
+  return Pending(std::move(dir), disk);
+}
+
+Status Pending::write_intent(const Intent& intent) {
+  return disk_->write_file(fd(), kIntentFile, encode(intent));
+}
+Status Pending::write_switch(const SwitchRecord& record) {
+  return disk_->write_file(fd(), kSwitchFile, encode(record));
+}
+Status Pending::write_abort() {
+  return disk_->write_file(fd(), kAbortFile, "abort\n");
+}
+
+Result<std::optional<std::string>> Pending::read(const char* name) const {
+  auto bytes = sys::read_file(fd(), name, kMaxRecord);
+  if (!bytes && bytes.error().err() == ENOENT) return std::nullopt;
+  if (!bytes) return std::unexpected(std::move(bytes.error()).context(name));
+  return std::move(*bytes);
+}
+
+Result<std::optional<Intent>> Pending::intent() const {
+  auto bytes = TRY(read(kIntentFile));
+  if (!bytes) return std::nullopt;
+  return TRY(decode_intent(*bytes));
+}
+Result<std::optional<SwitchRecord>> Pending::switched() const {
+  auto bytes = TRY(read(kSwitchFile));
+  if (!bytes) return std::nullopt;
+  return TRY(decode_switch(*bytes));
+}
+Result<bool> Pending::aborted() const {
+  return TRY(read(kAbortFile)).has_value();
+}
+
+Status Pending::remove(const char* name) {
+  Status gone = disk_->unlinkat(fd(), name);
+  if (!gone && gone.error().err() != ENOENT) return gone;
+  return {};
+}
+Status Pending::remove_switch() {
+  TRY(remove(kSwitchFile));
+  return remove(kAbortFile);
+}
+Status Pending::remove_intent() {
+  // Only when nothing else is left may this one go.
+  return remove(kIntentFile);
+}
+
+Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
+                            const SwitchRecord& record, const StageSet& stages,
+                            std::vector<Left> left) {
+  CommitRecord commit{.meta = record.meta,
+                      .items = record.items,
+                      .now = record.now,
+                      .left = std::move(left),
+                      .warnings = record.warnings};
+  std::set<RelPath> untouched;
+  for (const Left& path : commit.left) untouched.insert(path.path);
+
+  TRY(disk.step("pack"));
+  auto pack = TRY(ground.objects->new_pack());
+  for (const LiveOp& live : record.ops) {
+    const Item& item = record.items[live.op.item];
+    if (!holds_old(live) || !item.old->is_file() ||
+        untouched.contains(live.op.path))
+      continue;
+    std::string slot = std::to_string(live.op.slot);
+    int stage = stages.fd(live.stage);
+    Fd fd = TRY(disk.openat(stage, slot, O_RDONLY | O_NONBLOCK));
+    auto content = TRY(snapshot::file_content(std::move(fd)));
+    Sha256Digest digest = TRY(pack.add(*content));
+    // Written to through a descriptor that no lease could show.
+    if (digest != *item.old->sha256)
+      commit.left.push_back({live.op.path,
+                             "was written to after it had been replaced; that "
+                             "content is kept",
+                             digest});
+  }
+  TRY(disk.step("pack"));
+  TRY(pack.finish());
+  // A place kept its mode or was moved: the stat is as of now.
+  for (const LiveOp& live : record.ops) {
+    if (live.op.kind != Kind::kMove && live.op.kind != Kind::kAttr &&
+        !(live.op.kind == Kind::kPut && live.op.moving))
+      continue;
+    const RelPath& path = live.op.path;
+    auto dir = disk.open_dir(ground.root, path.parent());
+    if (!dir) continue;
+    auto stat = TRY(disk.statat(dir->get(), std::string(path.name())));
+    if (stat) commit.now[live.op.item] = *stat;
+  }
+  drop_left_items(commit, untouched);
+  TRY(write_commit(ground.state, disk, commit));
+  return commit;
+}
+
+Status tidy_up(Pending& pending, StageSet& stages) {
+  TRY(stages.remove());
+  TRY(pending.remove_switch());
+  return pending.remove_intent();
+}
+
+Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
+                                    Pending& pending,
+                                    const SwitchRecord& record,
+                                    StageSet& stages, Switcher& switcher) {
+  (void)disk;
+  TRY(pending.write_abort());
+  std::vector<Left> all;
+  for (auto live = record.ops.rbegin(); live != record.ops.rend(); ++live) {
+    auto left = TRY(switcher.revert(*live));
+    if (!left) continue;
+    left->kept = TRY(
+        keep(ground, stages.fd(live->stage), std::to_string(live->op.slot)));
+    all.push_back(std::move(*left));
+  }
+  TRY(stages.sync());
+  TRY(pending.remove_switch());
+  TRY(stages.remove());
+  TRY(pending.remove_intent());
+  return all;
+}
+
+namespace {
+
+// The intent's lock files are ours when they still carry our mark.
+Status remove_locks(const Ground& ground, const Disk& disk,
+                    const Intent& intent) {
+  for (const RelPath& path : intent.locks) {
+    auto dir = disk.open_dir(ground.root, path.parent());
+    if (!dir) continue;
+    std::string name(path.name());
+    auto mark = sys::read_file(dir->get(), name, 4096);
+    if (mark && mark->starts_with("stoplog"))
+      TRY(disk.unlinkat(dir->get(), name));
+  }
+  return {};
+}
+
+Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
+                                     Pending& pending,
+                                     const SwitchRecord& record) {
+  RecoverReport report;
+  StageSet stages(disk, ground.root, pending.fd(), record.meta.id, true);
+  TRY(stages.open(record.stages));
+  if (TRY(has_commit(ground.state, record.meta))) {
+    // It was done: only tidying up was left.
+    TRY(stages.remove());
+    TRY(pending.remove_switch());
+    report.what = RecoverReport::What::kForward;
+    report.record = TRY(read_commit(ground.state, record.meta.number));
+    return report;
+  }
+  Switcher switcher(disk, ground.root, record, stages, {});
+  if (TRY(pending.aborted())) {
+    report.what = RecoverReport::What::kBack;
+    report.left =
+        TRY(roll_back(ground, disk, pending, record, stages, switcher));
+    return report;
+  }
+  report.what = RecoverReport::What::kForward;
+  for (const LiveOp& live : record.ops) {
+    auto left = TRY(switcher.advance(live));
+    if (!left) continue;
+    left->kept =
+        TRY(keep(ground, stages.fd(live.stage), std::to_string(live.op.slot)));
+    report.left.push_back(std::move(*left));
+  }
+  TRY(stages.sync());
+  report.record = TRY(finish(ground, disk, record, stages, report.left));
+  TRY(tidy_up(pending, stages));
+  return report;
+}
+
+}  // namespace
+
+Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
+  // Not made here: a workspace that never had a commit stays without.
+  auto dir = sys::openat(ground.state, kPendingDir, O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().err() == ENOENT) return RecoverReport{};
+  if (!dir) return std::unexpected(dir.error());
+  Pending pending = TRY(Pending::open(ground.state, disk));
+  auto intent = TRY(pending.intent());
+  if (!intent) return RecoverReport{};
+  Identity root = gate::identity_of(TRY(sys::fstat(ground.root)));
+  if (intent->root != root)
+    return fail(Code::kDrift,
+                "a commit was interrupted on another directory than this one");
+  RecoverReport report;
+  auto record = TRY(pending.switched());
+  if (record) {
+    report = TRY(recover_switch(ground, disk, pending, *record));
+  } else {
+    report.what = RecoverReport::What::kBack;
+    auto commits = TRY(list_commits(ground.state));
+    if (!commits.empty()) {
+      CommitRecord last = TRY(read_commit(ground.state, commits.back()));
+      if (last.meta.id == intent->id) {
+        // It was done, and nearly tidied up.
+        report.what = RecoverReport::What::kForward;
+        report.record = std::move(last);
+      }
+    }
+    StageSet stages(disk, ground.root, pending.fd(), intent->id, true);
+    std::vector<StagePlace> places{{true, RelPath()}};
+    for (const RelPath& top : intent->stages) places.push_back({false, top});
+    TRY(stages.open(places));
+    TRY(stages.remove());
+  }
+  TRY(remove_locks(ground, disk, *intent));
+  // A mark of an abort must not outlive it: it would turn the next one back.
+  TRY(pending.remove_switch());
+  TRY(pending.remove_intent());
+  return report;
+}
+
+Result<RecoverReport> recover(const Ground& ground) {
+  static const Disk kDisk;
+  const Disk& disk = ground.disk != nullptr ? *ground.disk : kDisk;
+  auto dir = sys::openat(ground.state, kPendingDir, O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().err() == ENOENT) return RecoverReport{};
+  if (!dir) return std::unexpected(dir.error());
+  if (TRY(list_names(dir->get(), ".")).empty()) return RecoverReport{};
+  Fd lock = TRY(lock_root(ground));
+  auto use = TRY(ground.objects->use());
+  return recover_locked(ground, disk);
+}
+
+std::string RecoverReport::text() const {
+  std::string text;
+  if (what == What::kNothing) return text;
+  text = what == What::kBack
+             ? "a commit that was interrupted has been taken back"
+             : "a commit that was interrupted has been completed";
+  for (const Left& path : left) {
+    text += "; " + quote_name(path.path.str()) + " " + path.why;
+    if (path.kept) text += ", its other content is object " + hex(*path.kept);
+  }
+  return text;
+}
+
+}  // namespace stoplog::gate

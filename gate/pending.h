@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commit under way, as it stands on disk, and how it is brought to an end:
+// forward, back, or tidied up. Used by the transaction that runs and by
+// recovery after one that died. One directory, state/pending:
+//
+//   intent   a commit began         switch  everything is staged and synced
+//   abort    it is being taken back stage/  the stage, unless in the workspace
+//
+// All under the lock of the workspace's root.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "gate/disk.h"
+#include "gate/record.h"
+#include "gate/stage.h"
+#include "gate/switcher.h"
+#include "gate/transaction.h"
+
+namespace stoplog::gate {
+
+class Pending {
+ public:
+  static Result<Pending> open(int state, const Disk& disk);
+  int fd() const { return dir_.get(); }
+
+  Status write_intent(const Intent& intent);
+  Status write_switch(const SwitchRecord& record);
+  Status write_abort();
+  Result<std::optional<Intent>> intent() const;
+  Result<std::optional<SwitchRecord>> switched() const;
+  Result<bool> aborted() const;
+  Status remove_switch();  // the abort mark too
+  Status remove_intent();
+
+ private:
+  Pending(Fd dir, const Disk& disk) : dir_(std::move(dir)), disk_(&disk) {}
+  Result<std::optional<std::string>> read(const char* name) const;
+  Status remove(const char* name);
+  Fd dir_;
+  const Disk* disk_;
+};
+
+// After the switch: pre-images into a pack, then the commit record.
+Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
+                            const SwitchRecord& record, const StageSet& stages,
+                            std::vector<Left> left);
+// The stage and the pending records go; the commit is on record by then.
+Status tidy_up(Pending& pending, StageSet& stages);
+// Every step back, last first; then the stage is gone. What was left is named,
+// and contents that would be lost are in the object store.
+Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
+                                    Pending& pending,
+                                    const SwitchRecord& record,
+                                    StageSet& stages, Switcher& switcher);
+Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk);
+
+}  // namespace stoplog::gate

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/stage.h"
+
+#include <linux/fs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "fs/beneath.h"
+#include "fs/real.h"
+
+namespace stoplog::gate {
+namespace {
+
+std::string parent_text(const std::string& place) {
+  size_t slash = place.rfind('/');
+  return slash == std::string::npos ? std::string() : place.substr(0, slash);
+}
+std::string name_text(const std::string& place) {
+  size_t slash = place.rfind('/');
+  return slash == std::string::npos ? place : place.substr(slash + 1);
+}
+bool is_top(const StageOp& op) {
+  return op.place.find('/') == std::string::npos;
+}
+
+}  // namespace
+
+StageSet::StageSet(const Disk& disk, int root, int pending, std::string id,
+                   bool in_state)
+    : disk_(disk),
+      root_(root),
+      pending_(pending),
+      id_(std::move(id)),
+      in_state_(in_state) {}
+
+Result<uint64_t> StageSet::mount_of(const RelPath& dir) {
+  if (auto known = mounts_.find(dir); known != mounts_.end())
+    return known->second;
+  auto fd = disk_.open_dir(root_, dir);
+  uint64_t mount = 0;
+  if (fd) {
+    mount = TRY(sys::fstat(fd->get())).mount_id;
+  } else if (!dir.is_root() &&
+             (fd.error().err() == ENOENT || fd.error().err() == ENOTDIR)) {
+    mount = TRY(mount_of(dir.parent()));
+  } else {
+    return std::unexpected(
+        std::move(fd.error()).context(quote_name(dir.str())));
+  }
+  mounts_.emplace(dir, mount);
+  return mount;
+}
+
+Result<RelPath> StageSet::top_of(const RelPath& dir, uint64_t mount) {
+  RelPath top = dir;
+  // Down to a directory that exists, then up as long as the mount is the same.
+  while (!top.is_root()) {
+    auto fd = disk_.open_dir(root_, top);
+    if (fd && TRY(mount_of(top.parent())) != mount) break;
+    top = top.parent();
+  }
+  return top;
+}
+
+Result<uint32_t> StageSet::stage_for(const RelPath& path) {
+  uint64_t mount = TRY(mount_of(path.parent()));
+  if (auto known = by_mount_.find(mount); known != by_mount_.end())
+    return known->second;
+  StagePlace place;
+  sys::Stat state = TRY(sys::fstat(pending_));
+  place.in_state = in_state_ && state.mount_id == mount;
+  if (!place.in_state) place.dir = TRY(top_of(path.parent(), mount));
+  uint32_t stage = static_cast<uint32_t>(places_.size());
+  places_.push_back(std::move(place));
+  by_mount_.emplace(mount, stage);
+  return stage;
+}
+
+std::vector<RelPath> StageSet::in_tree() const {
+  std::vector<RelPath> dirs;
+  for (const StagePlace& place : places_)
+    if (!place.in_state) dirs.push_back(place.dir);
+  return dirs;
+}
+
+Status StageSet::make() {
+  dirs_.clear();
+  for (uint32_t i = 0; i < places_.size(); ++i) TRY(make_one(i));
+  return {};
+}
+
+Status StageSet::make_one(uint32_t stage) {
+  const StagePlace& place = places_[stage];
+  Fd top;
+  std::string name(kStageName);
+  if (!place.in_state) {
+    top = TRY(disk_.open_dir(root_, place.dir));
+    name = std::string(kTreeStagePrefix) + id_;
+  }
+  int parent = place.in_state ? pending_ : top.get();
+  TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
+  dirs_.push_back(TRY(disk_.openat(parent, name, O_RDONLY | O_DIRECTORY)));
+  // A default ACL of the directory above would show in every file made here.
+  (void)sys::fremovexattr(dirs_.back().get(), "system.posix_acl_default");
+  (void)sys::fremovexattr(dirs_.back().get(), "system.posix_acl_access");
+  TRY(sys::fchmod(dirs_.back().get(), 0700));
+  return probe(dirs_.back().get());
+}
+
+Status StageSet::probe(int dir) const {
+  for (const char* name : {"probe-a", "probe-b"})
+    TRY(disk_.openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  Status swapped =
+      disk_.rename(dir, "probe-a", dir, "probe-b", RENAME_EXCHANGE);
+  for (const char* name : {"probe-a", "probe-b"})
+    TRY(disk_.unlinkat(dir, name));
+  if (swapped) return {};
+  if (swapped.error().err() != EINVAL && swapped.error().err() != ENOSYS &&
+      swapped.error().err() != EOPNOTSUPP)
+    return swapped;
+  struct statfs fs{};
+  (void)::fstatfs(dir, &fs);
+  return fail(Code::kUnsupported,
+              "the file system here (type {:#x}) cannot exchange two names, "
+              "so a commit could not be all or nothing",
+              static_cast<unsigned long>(fs.f_type));
+}
+
+Status StageSet::open(const std::vector<StagePlace>& places) {
+  places_ = places;
+  dirs_.clear();
+  for (const StagePlace& place : places_) {
+    Fd top;
+    std::string name(kStageName);
+    if (!place.in_state) {
+      auto opened = disk_.open_dir(root_, place.dir);
+      if (!opened) {
+        dirs_.emplace_back();
+        continue;
+      }
+      top = std::move(*opened);
+      name = std::string(kTreeStagePrefix) + id_;
+    }
+    auto dir = disk_.openat(place.in_state ? pending_ : top.get(), name,
+                            O_RDONLY | O_DIRECTORY);
+    if (!dir && dir.error().err() != ENOENT)
+      return std::unexpected(dir.error());
+    dirs_.push_back(dir ? std::move(*dir) : Fd());
+  }
+  return {};
+}
+
+Status StageSet::sync() const {
+  for (const Fd& dir : dirs_) TRY(disk_.syncfs(dir.get()));
+  return {};
+}
+
+Status StageSet::remove() {
+  parent_.reset();
+  parent_stage_ = -1;
+  dirs_.clear();
+  for (const StagePlace& place : places_) {
+    if (place.in_state) {
+      TRY(disk_.remove_tree(pending_, std::string(kStageName)));
+      continue;
+    }
+    auto top = disk_.open_dir(root_, place.dir);
+    if (!top) continue;
+    Fd dir = TRY(sys::openat(top->get(), ".", O_RDONLY | O_DIRECTORY));
+    TRY(disk_.remove_tree(dir.get(), std::string(kTreeStagePrefix) + id_));
+  }
+  return {};
+}
+
+Result<int> StageSet::parent_of(int stage, const std::string& place) {
+  std::string parent = parent_text(place);
+  if (parent.empty()) return stage;
+  if (parent_stage_ == stage && parent_place_ == parent) return parent_.get();
+  // A tree deeper than PATH_MAX is walked down one name at a time.
+  bool below = parent_stage_ == stage && parent_text(parent) == parent_place_ &&
+               !parent_place_.empty();
+  if (below) {
+    TRY(disk_.step("openat"));
+    parent_ = TRY(
+        sys::openat(parent_.get(), name_text(parent), O_RDONLY | O_DIRECTORY));
+  } else {
+    TRY(disk_.step("openat2"));
+    parent_ = TRY(fs::open_deep(stage, parent, O_RDONLY | O_DIRECTORY));
+  }
+  parent_stage_ = stage;
+  parent_place_ = parent;
+  return parent_.get();
+}
+
+Status StageSet::make_file(int dir, const std::string& name,
+                           const Item& item) const {
+  Fd fd = TRY(disk_.openat(dir, name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  Sha256Digest digest = TRY(disk_.write_content(fd.get(), *item.content));
+  if (digest != *item.fresh->sha256)
+    return fail(Code::kDrift, "{} is not what was approved",
+                quote_name(item.path.str()));
+  return {};
+}
+
+Status StageSet::make_node(const CommitPlan& plan, const StageOp& op, int stage,
+                           SwitchRecord& record) {
+  const Item& item = plan.items[op.item];
+  const Node& node = *item.fresh;
+  int dir = TRY(parent_of(stage, op.place));
+  std::string name = name_text(op.place);
+  if (op.link_of) {
+    const StageOp& leader = plan.stage[*op.link_of];
+    Fd from = TRY(
+        fs::open_deep(stage, parent_text(leader.place), O_PATH | O_DIRECTORY));
+    TRY(disk_.linkat(from.get(), name_text(leader.place), dir, name));
+    record.now[op.item] = TRY(disk_.statat(dir, name));
+    return {};
+  }
+  switch (node.type) {
+    case fs::Type::kFile:
+      TRY(make_file(dir, name, item));
+      break;
+    case fs::Type::kDir:
+      // Its attributes are set when all is made beneath it.
+      return disk_.mkdirat(dir, name, 0700);
+    case fs::Type::kSymlink:
+      TRY(disk_.symlinkat(node.target, dir, name));
+      break;
+    default:
+      TRY(disk_.mknodat(dir, name, fs::mode_of(node.type) | 0600, node.rdev));
+  }
+  return finish_node(stage, op, item, record);
+}
+
+Status StageSet::finish_node(int stage, const StageOp& op, const Item& item,
+                             SwitchRecord& record) {
+  int dir = TRY(parent_of(stage, op.place));
+  Fd fd = TRY(disk_.openat(dir, name_text(op.place), O_PATH));
+  Node node = *item.fresh;
+  // Who is not root cannot move a directory that he may not write to; the
+  // switch sets the mode when it is in its place.
+  if (node.is_dir() && is_top(op)) node.mode |= 0700;
+  std::vector<std::string> missed;
+  TRY(disk_.set_attributes(fd.get(), node, &item.fresh->mtime, &missed));
+  for (const std::string& what : missed)
+    record.warnings.push_back(quote_name(item.path.str()) + ": " + what +
+                              " could not be set");
+  record.now[op.item] = TRY(sys::fstat(fd.get()));
+  return {};
+}
+
+Status StageSet::fill(const CommitPlan& plan,
+                      const std::vector<uint32_t>& stage_of,
+                      SwitchRecord& record) {
+  record.now.assign(plan.items.size(), std::nullopt);
+  record.places.assign(plan.items.size(), "");
+  for (const StageOp& op : plan.stage) {
+    const Item& item = plan.items[op.item];
+    record.places[op.item] = op.place;
+    TRY_CTX(make_node(plan, op, fd(stage_of[op.item]), record),
+            quote_name(item.path.str()));
+  }
+  for (auto op = plan.stage.rbegin(); op != plan.stage.rend(); ++op) {
+    const Item& item = plan.items[op->item];
+    if (!item.fresh->is_dir()) continue;
+    TRY_CTX(finish_node(fd(stage_of[op->item]), *op, item, record),
+            quote_name(item.path.str()));
+  }
+  parent_.reset();
+  parent_stage_ = -1;
+  return {};
+}
+
+}  // namespace stoplog::gate

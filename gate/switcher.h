@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The single steps of a switch, forward and back, each on one path:
+//
+//   perform()  the step itself, blindly: one rename, in a live commit
+//   came_out() afterwards: is what lies in the stage really the base?
+//   revert()   takes a step back, whether or not it was done
+//   advance()  finishes a step after a crash, whether or not it was done
+//
+// revert() and advance() act on a path only when it is exactly the old or
+// exactly the new thing; anything else was made by somebody else, stays, and
+// comes back as Left. After every rename the thing that was moved is looked at
+// again and moved back if it is not the one that was meant, so a save between
+// the look and the rename is not lost.
+//
+// Parents are found by openat2 beneath the root without following symlinks and
+// compared with the identity seen before the commit; their fds are kept, so
+// that steps back work in the same directory whatever its name has become.
+#pragma once
+
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/relpath.h"
+#include "base/result.h"
+#include "gate/disk.h"
+#include "gate/record.h"
+#include "gate/stage.h"
+
+namespace stoplog::gate {
+
+class Switcher {
+ public:
+  // All borrowed. `expected` has the identity of directories as verified;
+  // empty in a recovery.
+  Switcher(const Disk& disk, int root, const SwitchRecord& record,
+           const StageSet& stages, std::map<RelPath, Identity> expected);
+
+  Status perform(const LiveOp& live);
+  // Why what came out is not the base; nullopt when it is.
+  Result<std::optional<std::string>> came_out(const LiveOp& live);
+  Result<std::optional<Left>> revert(const LiveOp& live);
+  Result<std::optional<Left>> advance(const LiveOp& live);
+  // The directories worked in are still where they were: else a sentence.
+  Result<std::optional<std::string>> moved_parent();
+
+ private:
+  using MaybeLeft = Result<std::optional<Left>>;
+  const Item& item(const LiveOp& live) const {
+    return record_.items[live.op.item];
+  }
+  int stage(const LiveOp& live) const { return stages_.fd(live.stage); }
+  static std::string slot(const LiveOp& live) {
+    return std::to_string(live.op.slot);
+  }
+  Result<int> parent(const RelPath& path);
+  void forget(const RelPath& path);
+
+  Status set_final_mode(const LiveOp& live, int dir, const std::string& name);
+  Status set_node(int dir, const std::string& name, const Node& node);
+  Status make_directory(const LiveOp& live);
+  // Is it exactly the old thing of the item; the new one, with all that was
+  // staged beneath it?
+  Result<bool> is_old(const LiveOp& live, int dir, const std::string& name);
+  Result<bool> is_fresh(const LiveOp& live, int dir, const std::string& name);
+  Result<bool> is_staged_tree(size_t item, int dir, const std::string& name);
+  Result<Identity> identity_at(int dir, const std::string& name);
+
+  MaybeLeft revert_take(const LiveOp& live);
+  MaybeLeft revert_swap(const LiveOp& live);
+  MaybeLeft revert_put(const LiveOp& live);
+  MaybeLeft revert_move(const LiveOp& live);
+  MaybeLeft change_attributes(const LiveOp& live, const Node& from,
+                              const Node& to);
+  MaybeLeft advance_take(const LiveOp& live);
+  MaybeLeft advance_swap(const LiveOp& live);
+  MaybeLeft advance_put(const LiveOp& live);
+  MaybeLeft advance_move(const LiveOp& live);
+  MaybeLeft left(const LiveOp& live, std::string why) const;
+
+  const Disk& disk_;
+  int root_;
+  const SwitchRecord& record_;
+  const StageSet& stages_;
+  std::map<RelPath, Identity> expected_;
+  struct Parent {
+    Fd fd;
+    std::list<RelPath>::iterator used;
+  };
+  std::map<RelPath, Parent> parents_;
+  std::list<RelPath> recent_;  // most recently used first
+};
+
+}  // namespace stoplog::gate

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// The careful steps: back, and forward after a crash. See gate/switcher.h.
+#include <linux/fs.h>
+#include <unistd.h>
+
+#include "base/escape.h"
+#include "gate/switcher.h"
+
+namespace stoplog::gate {
+namespace {
+
+using Kind = SwitchOp::Kind;
+
+std::string name_in(const RelPath& path) { return std::string(path.name()); }
+constexpr const char* kEdited = "was edited since, and stays as it is";
+constexpr const char* kInTheWay = "has something else in its place now";
+constexpr const char* kGone = "was removed since";
+
+}  // namespace
+
+Switcher::MaybeLeft Switcher::revert(const LiveOp& live) {
+  auto done = [&]() -> MaybeLeft {
+    switch (live.op.kind) {
+      case Kind::kTake:
+        return revert_take(live);
+      case Kind::kSwap:
+        return revert_swap(live);
+      case Kind::kPut:
+        return revert_put(live);
+      case Kind::kMove:
+        return revert_move(live);
+      case Kind::kAttr:
+        return change_attributes(live, *item(live).fresh, *item(live).old);
+      case Kind::kRmdir:
+        TRY(make_directory(live));
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }();
+  // A directory that is no longer there, or no longer ours to resolve, leaves
+  // nothing to act on.
+  if (!done && (done.error().err() == ENOENT || done.error().err() == ENOTDIR ||
+                done.error().err() == ELOOP || done.error().err() == EXDEV))
+    return left(live, "cannot be reached any more");
+  return done;
+}
+
+Status Switcher::make_directory(const LiveOp& live) {
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  auto there = TRY(disk_.statat(dir, name));
+  // Made by us a moment ago, and then killed before it had its attributes.
+  bool half_made = there && gate::identity_of(*there) != live.old_id &&
+                   there->mode == (S_IFDIR | 0700);
+  if (there && !half_made) return {};
+  if (!there) TRY(disk_.mkdirat(dir, name, 0700));
+  Fd fd = TRY(disk_.openat(dir, name, O_PATH));
+  forget(live.op.path);
+  return disk_.set_attributes(fd.get(), *item(live).old, nullptr, nullptr);
+}
+
+Switcher::MaybeLeft Switcher::revert_take(const LiveOp& live) {
+  if (!TRY(disk_.statat(stage(live), slot(live)))) return std::nullopt;
+  int dir = TRY(parent(live.op.path));
+  Status back = disk_.rename(stage(live), slot(live), dir,
+                             name_in(live.op.path), RENAME_NOREPLACE);
+  if (!back && back.error().err() == EEXIST) return left(live, kInTheWay);
+  if (!back) return std::unexpected(back.error());
+  return std::nullopt;
+}
+
+Switcher::MaybeLeft Switcher::revert_swap(const LiveOp& live) {
+  Identity in_stage = TRY(identity_at(stage(live), slot(live)));
+  if (in_stage == live.fresh_id || !in_stage.known()) return std::nullopt;
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  if (!TRY(identity_at(dir, name)).known()) return left(live, kGone);
+  if (!TRY(is_fresh(live, dir, name))) return left(live, kEdited);
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  if (TRY(is_fresh(live, stage(live), slot(live)))) return std::nullopt;
+  // Saved between the look and the exchange: that save goes back.
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  return left(live, kEdited);
+}
+
+Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
+  if (TRY(identity_at(stage(live), slot(live))).known()) return std::nullopt;
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  Identity at = TRY(identity_at(dir, name));
+  if (!at.known()) return std::nullopt;
+  bool ours =
+      live.op.moving ? at == live.old_id : TRY(is_fresh(live, dir, name));
+  if (!ours) return left(live, kEdited);
+  // Taken out into the stage a directory must be writable again.
+  const Node& fresh = *item(live).fresh;
+  if (!live.op.moving && fresh.is_dir() && (fresh.mode & 0700) != 0700) {
+    Node open = fresh;
+    open.mode |= 0700;
+    TRY(set_node(dir, name, open));
+  }
+  TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+  forget(live.op.path);
+  bool good = live.op.moving
+                  ? TRY(identity_at(stage(live), slot(live))) == live.old_id
+                  : TRY(is_fresh(live, stage(live), slot(live)));
+  if (good) return std::nullopt;
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE));
+  return left(live, kEdited);
+}
+
+Switcher::MaybeLeft Switcher::revert_move(const LiveOp& live) {
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  if (TRY(identity_at(dir, name)) != live.old_id) return std::nullopt;
+  int from = TRY(parent(live.op.from));
+  Status back =
+      disk_.rename(dir, name, from, name_in(live.op.from), RENAME_NOREPLACE);
+  if (!back && back.error().err() == EEXIST) return left(live, kInTheWay);
+  if (!back) return std::unexpected(back.error());
+  forget(live.op.path);
+  return std::nullopt;
+}
+
+// Forward and back are the same: from one set of attributes to the other.
+Switcher::MaybeLeft Switcher::change_attributes(const LiveOp& live,
+                                                const Node& from,
+                                                const Node& to) {
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  auto standing = TRY(disk_.look(dir, name, false));
+  if (!standing) return left(live, kGone);
+  const Node& now = standing->node;
+  if (same_attributes(now, to)) return std::nullopt;
+  // Half-way, when killed between two of the calls, is ours too.
+  bool ours = gate::identity_of(standing->stat) == live.old_id &&
+              (now.mode == from.mode || now.mode == to.mode ||
+               (now.mode & ~06000u) == (to.mode & ~06000u) ||
+               (now.mode & ~06000u) == (from.mode & ~06000u)) &&
+              (now.uid == from.uid || now.uid == to.uid) &&
+              (now.gid == from.gid || now.gid == to.gid);
+  if (!ours) return left(live, kEdited);
+  TRY(set_node(dir, name, to));
+  return std::nullopt;
+}
+
+Switcher::MaybeLeft Switcher::advance(const LiveOp& live) {
+  auto done = [&]() -> MaybeLeft {
+    switch (live.op.kind) {
+      case Kind::kTake:
+        return advance_take(live);
+      case Kind::kSwap:
+        return advance_swap(live);
+      case Kind::kPut:
+        return advance_put(live);
+      case Kind::kMove:
+        return advance_move(live);
+      case Kind::kAttr:
+        return change_attributes(live, *item(live).old, *item(live).fresh);
+      case Kind::kRmdir: {
+        int dir = TRY(parent(live.op.path));
+        auto standing = TRY(disk_.statat(dir, name_in(live.op.path)));
+        // Nothing there, or what the commit itself put there later.
+        if (!standing || gate::identity_of(*standing) != live.old_id)
+          return std::nullopt;
+        Status gone = disk_.unlinkat(dir, name_in(live.op.path), AT_REMOVEDIR);
+        forget(live.op.path);
+        if (!gone &&
+            (gone.error().err() == ENOTEMPTY || gone.error().err() == EEXIST))
+          return left(live, "is not empty, and stays");
+        if (!gone) return std::unexpected(gone.error());
+        return std::nullopt;
+      }
+    }
+    return std::nullopt;
+  }();
+  if (!done && (done.error().err() == ENOENT || done.error().err() == ENOTDIR ||
+                done.error().err() == ELOOP || done.error().err() == EXDEV)) {
+    // Done already when a directory above it has left as well.
+    if (live.op.kind == Kind::kTake || live.op.kind == Kind::kRmdir)
+      return std::nullopt;
+    return left(live, "cannot be reached any more");
+  }
+  return done;
+}
+
+Switcher::MaybeLeft Switcher::advance_take(const LiveOp& live) {
+  if (TRY(identity_at(stage(live), slot(live))).known()) return std::nullopt;
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  Identity at = TRY(identity_at(dir, name));
+  if (!at.known()) return std::nullopt;
+  // On its way and arrived: the path may hold something new by now.
+  if (live.op.moving && at != live.old_id) return std::nullopt;
+  if (!TRY(is_old(live, dir, name))) {
+    // A later step of this commit may have put its new thing here already.
+    for (const LiveOp& other : record_.ops) {
+      bool moves = other.op.moving || other.op.kind == Kind::kMove;
+      if (other.op.path == live.op.path && other.op.kind != Kind::kTake &&
+          (moves ? other.old_id : other.fresh_id) == at)
+        return std::nullopt;
+    }
+    return left(live, kEdited);
+  }
+  TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+  forget(live.op.path);
+  if (TRY(is_old(live, stage(live), slot(live)))) return std::nullopt;
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE));
+  return left(live, kEdited);
+}
+
+Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
+  Identity in_stage = TRY(identity_at(stage(live), slot(live)));
+  // Swapped already; an edit of the new file since then is not ours to judge.
+  if (in_stage != live.fresh_id) return std::nullopt;
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  if (!TRY(identity_at(dir, name)).known()) return left(live, kGone);
+  if (!TRY(is_old(live, dir, name))) return left(live, kEdited);
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  if (!TRY(is_old(live, stage(live), slot(live)))) {
+    TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+    return left(live, kEdited);
+  }
+  TRY(set_final_mode(live, dir, name));
+  return std::nullopt;
+}
+
+Switcher::MaybeLeft Switcher::advance_put(const LiveOp& live) {
+  Identity want = live.op.moving ? live.old_id : live.fresh_id;
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  if (TRY(identity_at(stage(live), slot(live))) == want) {
+    Status put =
+        disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+    if (!put && put.error().err() == EEXIST) return left(live, kInTheWay);
+    if (!put) return std::unexpected(put.error());
+    forget(live.op.path);
+  } else if (TRY(identity_at(dir, name)) != want) {
+    return left(live, kGone);
+  }
+  TRY(set_final_mode(live, dir, name));
+  return std::nullopt;
+}
+
+Switcher::MaybeLeft Switcher::advance_move(const LiveOp& live) {
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
+  if (TRY(identity_at(dir, name)) == live.old_id) return std::nullopt;
+  int from = TRY(parent(live.op.from));
+  if (TRY(identity_at(from, name_in(live.op.from))) != live.old_id)
+    return left(live, kGone);
+  dir = TRY(parent(live.op.path));
+  Status moved =
+      disk_.rename(from, name_in(live.op.from), dir, name, RENAME_NOREPLACE);
+  if (!moved && moved.error().err() == EEXIST) return left(live, kInTheWay);
+  if (!moved) return std::unexpected(moved.error());
+  forget(live.op.from);
+  return std::nullopt;
+}
+
+}  // namespace stoplog::gate

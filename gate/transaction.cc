@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/transaction.h"
+
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/escape.h"
+#include "gate/commits.h"
+#include "gate/pending.h"
+#include "gate/stage.h"
+#include "gate/switcher.h"
+
+namespace stoplog::gate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string fresh_id() {
+  unsigned char bytes[8];
+  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {
+    // Only before the pool is seeded at boot; the pid tells attempts apart.
+    uint64_t fallback = static_cast<uint64_t>(::getpid());
+    std::memcpy(bytes, &fallback, sizeof bytes);
+  }
+  return hex(bytes);
+}
+
+class Transaction {
+ public:
+  Transaction(const Ground& ground, const Disk& disk, bool stage_in_state)
+      : ground_(ground), disk_(disk), stage_in_state_(stage_in_state) {}
+
+  Result<CommitRecord> run(const std::vector<Item>& items, CommitMeta meta,
+                           Timing* timing) {
+    auto start = Clock::now();
+    plan_ = TRY(build_plan(items));
+    Verified verified = TRY(verify_base(disk_, ground_.root, plan_.items));
+    if (!verified.drifts.empty())
+      return std::unexpected(drift_error(verified.drifts));
+    if (timing != nullptr) timing->verify = Clock::now() - start;
+
+    pending_ = TRY(Pending::open(ground_.state, disk_));
+    meta.id = fresh_id();
+    meta.number = TRY(next_commit_number(ground_.state));
+    record_.meta = std::move(meta);
+    Status staged = stage();
+    if (!staged) return std::unexpected(abandon(std::move(staged.error())));
+    if (timing != nullptr) timing->stage = Clock::now() - start;
+
+    Switcher switcher(disk_, ground_.root, record_, *stages_,
+                      std::move(verified.parents));
+    Status switched = switch_over(switcher);
+    if (!switched)
+      return std::unexpected(take_back(switcher, std::move(switched.error())));
+    if (timing != nullptr) timing->switched = Clock::now() - start;
+    Status synced = stages_->sync();
+    if (!synced)
+      return std::unexpected(take_back(switcher, std::move(synced.error())));
+    if (timing != nullptr) timing->durable = Clock::now() - start;
+
+    auto record = finish(ground_, disk_, record_, *stages_, {});
+    if (!record)
+      return std::unexpected(take_back(switcher, std::move(record.error())));
+    if (Status tidy = tidy_up(*pending_, *stages_); !tidy)
+      record->warnings.push_back(
+          "temporary files remain until the next command: " +
+          tidy.error().text());
+    if (timing != nullptr) timing->total = Clock::now() - start;
+    return record;
+  }
+
+ private:
+  Status stage() {
+    stages_.emplace(disk_, ground_.root, pending_->fd(), record_.meta.id,
+                    stage_in_state_);
+    sys::Stat root = TRY(sys::fstat(ground_.root));
+    record_.root = gate::identity_of(root);
+    TRY(assign_stages());
+    TRY(pending_->write_intent({.id = record_.meta.id,
+                                .root = record_.root,
+                                .stages = stages_->in_tree(),
+                                .locks = ground_.locks}));
+    TRY(stages_->make());
+    TRY(stages_->fill(plan_, stage_of_, record_));
+    for (LiveOp& live : record_.ops)
+      if (record_.now[live.op.item] && !live.op.moving)
+        live.fresh_id = gate::identity_of(*record_.now[live.op.item]);
+    record_.items = plan_.items;
+    TRY(stages_->sync());
+    return pending_->write_switch(record_);
+  }
+
+  // Each item's stage is that of the mount where it comes to stand; a thing
+  // cannot change its mount by a rename.
+  Status assign_stages() {
+    stage_of_.assign(plan_.items.size(), 0);
+    for (const StageOp& op : plan_.stage)
+      stage_of_[op.item] = TRY(stages_->stage_for(plan_.items[op.item].path));
+    for (const SwitchOp& op : plan_.ops) {
+      const Item& item = plan_.items[op.item];
+      LiveOp live{.op = op,
+                  .stage = TRY(stages_->stage_for(op.path)),
+                  .old_id = {},
+                  .fresh_id = {}};
+      if (item.old_stat) live.old_id = gate::identity_of(*item.old_stat);
+      bool moves = op.moving || op.kind == SwitchOp::Kind::kMove;
+      if (moves && TRY(stages_->stage_for(item.base_path())) !=
+                       TRY(stages_->stage_for(item.path)))
+        return fail(Code::kUnsupported,
+                    "{} cannot move to {}: another file system is mounted "
+                    "there",
+                    quote_name(item.base_path().str()),
+                    quote_name(item.path.str()));
+      record_.ops.push_back(std::move(live));
+    }
+    record_.stages = stages_->places();
+    return {};
+  }
+
+  Status switch_over(Switcher& switcher) {
+    for (const LiveOp& live : record_.ops) {
+      Status done = switcher.perform(live);
+      if (done) continue;
+      Error error =
+          std::move(done.error()).context(quote_name(live.op.path.str()));
+      // Something came, went or turned into something else on the way.
+      for (int err : {ENOENT, EEXIST, ENOTEMPTY, ENOTDIR, EISDIR, ELOOP})
+        if (error.err() == err) error = std::move(error).as(Code::kDrift);
+      return std::unexpected(std::move(error));
+    }
+    std::vector<Drift> drifts;
+    for (const LiveOp& live : record_.ops)
+      if (auto what = TRY(switcher.came_out(live)))
+        drifts.push_back({live.op.path, live.op.item, *what});
+    if (!drifts.empty()) return std::unexpected(drift_error(drifts));
+    if (auto what = TRY(switcher.moved_parent()))
+      return fail(Code::kDrift, "{}", *what);
+    return {};
+  }
+
+  // Nothing was switched: the stage goes, and with it every trace.
+  Error abandon(Error error) {
+    Status gone = [&]() -> Status {
+      TRY(pending_->remove_switch());
+      TRY(stages_->remove());
+      return pending_->remove_intent();
+    }();
+    Error told = rolled_back(std::move(error));
+    if (!gone)
+      return std::move(told).with_hint(
+          "temporary files remain until the next command: " +
+          gone.error().text());
+    return told;
+  }
+
+  Error take_back(Switcher& switcher, Error error) {
+    auto left =
+        roll_back(ground_, disk_, *pending_, record_, *stages_, switcher);
+    Error told = rolled_back(std::move(error));
+    if (!left)
+      return std::move(told).with_hint(
+          "the next command finishes what could not be taken back now: " +
+          left.error().text());
+    if (left->empty()) return told;
+    std::string names;
+    for (const Left& path : *left)
+      names += (names.empty() ? "" : "; ") + quote_name(path.path.str()) + " " +
+               path.why;
+    return std::move(told).with_hint(names);
+  }
+
+  // Drift and what this machine cannot do keep their code; anything else that
+  // failed is "failed and rolled back".
+  static Error rolled_back(Error error) {
+    if (error.code() == Code::kDrift || error.code() == Code::kUnsupported)
+      return error;
+    return std::move(error).as(Code::kRolledBack);
+  }
+
+  const Ground& ground_;
+  const Disk& disk_;
+  bool stage_in_state_;
+  CommitPlan plan_;
+  std::vector<uint32_t> stage_of_;
+  SwitchRecord record_;
+  std::optional<Pending> pending_;
+  std::optional<StageSet> stages_;
+};
+
+}  // namespace
+
+Result<Fd> lock_root(const Ground& ground) {
+  Fd fd = TRY(sys::openat(ground.root, ".", O_RDONLY | O_DIRECTORY));
+  auto until = Clock::now() + ground.lock_wait;
+  for (;;) {
+    Status locked = sys::flock(fd.get(), LOCK_EX | LOCK_NB);
+    if (locked) return fd;
+    if (locked.error().err() != EWOULDBLOCK)
+      return std::unexpected(locked.error());
+    if (Clock::now() >= until)
+      return std::unexpected(
+          Error(Code::kRolledBack,
+                "another commit is running on this workspace", EWOULDBLOCK)
+              .with_hint("try again when it is done"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
+                              CommitMeta meta, Timing* timing) {
+  static const Disk kDisk;
+  const Disk& disk = ground.disk != nullptr ? *ground.disk : kDisk;
+  Fd lock = TRY(lock_root(ground));
+  TRY(recover_locked(ground, disk));
+  // Held until the record that needs the pre-images is durable.
+  auto use = TRY(ground.objects->use());
+  auto first = Transaction(ground, disk, true).run(items, meta, timing);
+  // Same mount, and yet no rename between the two (project quotas, overlays):
+  // once more, with a stage inside the workspace.
+  if (!first && first.error().err() == EXDEV)
+    return Transaction(ground, disk, false).run(items, std::move(meta), timing);
+  return first;
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// One commit on the real tree, all or nothing.
+//
+//   Ground ground{.root = fd, .state = fd, .objects = &store};
+//   CommitRecord record = TRY(transact(ground, items, meta));
+//   RecoverReport report = TRY(recover(ground));
+//
+// The protocol: flock on the root; every path verified against its base; an
+// intent, synced; everything new staged and verified, one syncfs; the switch
+// record, synced; the renames; what came out verified against the base; one
+// syncfs; pre-images into one pack; the commit record, synced; the stage
+// removed. Before the switch record a failure or a crash leaves the real tree
+// untouched. After it a failure, or drift seen in what came out, is rolled
+// back, and a crash is finished forward by recover(), by any later process.
+//
+// Errors: Code::kDrift when the real tree moved (nothing was written, or all
+// was put back), kRolledBack for everything that failed and was taken back,
+// kUnsupported for file systems that cannot do it. A path that somebody else
+// wrote to during a roll-back stays as it is and is named in the message.
+//
+// Blocking; one thread. Readers of the tree may see some paths new and some
+// old for as long as the renames take.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gate/commit_plan.h"
+#include "gate/disk.h"
+#include "gate/record.h"
+#include "gate/verify.h"
+#include "snapshot/objects.h"
+
+namespace stoplog::gate {
+
+// Where a commit stands. All borrowed.
+struct Ground {
+  int root = -1;   // the workspace's root
+  int state = -1;  // the gate's own directory for this workspace, 0700
+  snapshot::ObjectStore* objects = nullptr;
+  const Disk* disk = nullptr;  // null: the real one
+  std::chrono::milliseconds lock_wait = std::chrono::seconds(10);
+  // Lock files of git's that the caller holds, relative to the root: removed
+  // by a recovery when the caller dies.
+  std::vector<RelPath> locks;
+};
+
+struct Timing {
+  std::chrono::nanoseconds verify{}, stage{}, switched{}, durable{}, total{};
+};
+
+// `meta.number` and `.id` are filled in.
+Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
+                              CommitMeta meta, Timing* timing = nullptr);
+
+struct RecoverReport {
+  enum class What { kNothing, kBack, kForward };
+  What what = What::kNothing;
+  std::optional<CommitRecord> record;  // kForward
+  std::vector<Left> left;
+  std::string text() const;
+};
+// Cheap when there is nothing to do (one open). Waits for a commit that runs.
+Result<RecoverReport> recover(const Ground& ground);
+
+// The lock that serialises commits of one workspace: a description of its own.
+Result<Fd> lock_root(const Ground& ground);
+
+}  // namespace stoplog::gate

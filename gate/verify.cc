@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/verify.h"
+
+#include <set>
+
+#include "base/clock.h"
+#include "base/dir.h"
+#include "base/escape.h"
+
+namespace stoplog::gate {
+namespace {
+
+bool is_absent(const Error& error) {
+  return error.err() == ENOENT || error.err() == ENOTDIR ||
+         error.err() == ELOOP;
+}
+
+class Verifier {
+ public:
+  Verifier(const Disk& disk, int root, std::vector<Item>& items)
+      : disk_(disk), root_(root), items_(items) {}
+
+  Result<Verified> run() {
+    for (const Item& item : items_) {
+      if (item.old && (!item.fresh || item.from || turns_over(item)))
+        leaving_.insert(item.base_path());
+      if (item.fresh && item.fresh->is_dir()) made_.insert(item.path);
+    }
+    for (size_t i = 0; i < items_.size(); ++i)
+      TRY_CTX(verify(i), quote_name(items_[i].path.str()));
+    return std::move(verified_);
+  }
+
+ private:
+  static bool turns_over(const Item& item) {
+    return item.old->type != item.fresh->type;
+  }
+
+  void drift(size_t item, const RelPath& path, std::string what) {
+    verified_.drifts.push_back({path, item, std::move(what)});
+  }
+
+  // -1 when the directory does not exist (any more).
+  Result<int> open_parent(const RelPath& path) {
+    RelPath dir = path.parent();
+    if (dir_ && dir == dir_path_) return dir_.get();
+    auto opened = disk_.open_dir(root_, dir);
+    if (!opened && is_absent(opened.error())) return -1;
+    if (!opened) return std::unexpected(opened.error());
+    dir_ = std::move(*opened);
+    dir_path_ = dir;
+    verified_.parents.emplace(dir,
+                              gate::identity_of(TRY(sys::fstat(dir_.get()))));
+    return dir_.get();
+  }
+
+  Status verify(size_t i) {
+    Item& item = items_[i];
+    if (item.old) TRY(verify_old(i, item));
+    if (item.fresh && (!item.old || item.from)) TRY(verify_free(i, item.path));
+    return {};
+  }
+
+  Status verify_old(size_t i, Item& item) {
+    const RelPath& path = item.base_path();
+    int dir = TRY(open_parent(path));
+    std::optional<Standing> now;
+    if (dir >= 0) now = TRY(disk_.look(dir, std::string(path.name()), true));
+    if (!now) {
+      drift(i, path, "is gone");
+      return {};
+    }
+    // What a directory has inside is checked by its own items; its times and
+    // size follow from that.
+    std::string what = difference(*item.old, now->node);
+    if (!what.empty()) {
+      const timespec& when = what.find("content") != std::string::npos
+                                 ? now->stat.mtime
+                                 : now->stat.ctime;
+      drift(i, path, what + ", since " + local_time(when));
+      return {};
+    }
+    item.old_stat = now->stat;
+    item.old->mtime = now->stat.mtime;
+    bool goes = !item.fresh || (!item.from && turns_over(item));
+    if (item.old->is_dir() && goes) TRY(verify_empty(i, dir, path));
+    return {};
+  }
+
+  // Everything in a directory that goes must go with it.
+  Status verify_empty(size_t i, int dir, const RelPath& path) {
+    for (const std::string& name :
+         TRY(list_names(dir, std::string(path.name())))) {
+      RelPath inside = path / name;
+      if (!leaving_.contains(inside)) {
+        drift(i, path,
+              "cannot go: it has " + quote_name(inside.str()) +
+                  ", which was not approved for deletion");
+        return {};
+      }
+    }
+    return {};
+  }
+
+  Status verify_free(size_t i, const RelPath& path) {
+    if (leaving_.contains(path)) return {};
+    int dir = TRY(open_parent(path));
+    if (dir < 0) {
+      if (!is_made(path.parent()))
+        drift(i, path.parent(), "is gone, or is no directory now");
+      return {};
+    }
+    auto stat = TRY(disk_.statat(dir, std::string(path.name())));
+    if (stat)
+      drift(
+          i, path,
+          "appeared, at " +
+              local_time(stat->btime.tv_sec != 0 ? stat->btime : stat->ctime));
+    return {};
+  }
+
+  // The directory comes with this commit: made, or within one that moves here.
+  bool is_made(const RelPath& dir) const {
+    for (RelPath p = dir; !p.is_root(); p = p.parent())
+      if (made_.contains(p)) return true;
+    return false;
+  }
+
+  const Disk& disk_;
+  int root_;
+  std::vector<Item>& items_;
+  std::set<RelPath> leaving_, made_;
+  Verified verified_;
+  Fd dir_;
+  RelPath dir_path_;
+};
+
+}  // namespace
+
+Result<Verified> verify_base(const Disk& disk, int root,
+                             std::vector<Item>& items) {
+  return Verifier(disk, root, items).run();
+}
+
+Error drift_error(const std::vector<Drift>& drifts) {
+  std::string text = "the real tree is not what the draft saw: ";
+  constexpr size_t kShown = 20;
+  for (size_t i = 0; i < drifts.size() && i < kShown; ++i) {
+    if (i > 0) text += "; ";
+    text += quote_name(drifts[i].path.str()) + " " + drifts[i].what;
+  }
+  if (drifts.size() > kShown)
+    text += fmt::format("; and {} more", drifts.size() - kShown);
+  return Error(Code::kDrift, std::move(text));
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workspace, a second directory with the draft's side, a state directory and
+// an object store, all in a temporary directory; and trees as comparable text.
+#pragma once
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/sys_file.h"
+#include "catch_shim.h"
+#include "fs/view.h"
+#include "gate/commit_plan.h"
+#include "gate/transaction.h"
+#include "snapshot/content_digest.h"
+#include "snapshot/objects.h"
+
+namespace stoplog::gate::test {
+
+inline Fd open_dir(const std::string& path) {
+  return std::move(*sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+}
+
+inline void put(const std::string& path, const std::string& text,
+                mode_t mode = 0644) {
+  std::filesystem::create_directories(
+      std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+  ::chmod(path.c_str(), mode);
+}
+inline std::string get(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Every path with type, mode, links and content: equal trees, equal text.
+inline std::map<std::string, std::string> tree(const std::string& top) {
+  std::map<std::string, std::string> all;
+  std::map<ino_t, std::string> first;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
+    struct stat st{};
+    ::lstat(entry.path().c_str(), &st);
+    std::string name = entry.path().string().substr(top.size() + 1);
+    std::string text = fmt::format("{:o}", st.st_mode);
+    if (S_ISREG(st.st_mode)) text += ":" + get(entry.path());
+    if (S_ISLNK(st.st_mode))
+      text += "->" + std::filesystem::read_symlink(entry.path()).string();
+    if (S_ISREG(st.st_mode) && st.st_nlink > 1)
+      text += fmt::format(" links={}", st.st_nlink);
+    all.emplace(name, text);
+  }
+  return all;
+}
+
+// What a view says, as wanted items; the draft's side is all approved.
+inline std::vector<Item> items_of(const fs::View& view) {
+  auto digest = [](const fs::NodeState& state) -> std::optional<Sha256Digest> {
+    if (!state.content) return std::nullopt;
+    return *snapshot::content_digest(*state.content);
+  };
+  std::vector<Item> items;
+  std::map<uint64_t, RelPath> leaders;
+  auto changes = std::move(*view.changes());
+  for (const fs::RawChange& change : changes) {
+    Item item;
+    item.path = change.path;
+    item.from = change.from;
+    if (change.before)
+      item.old = node_of(*change.before, digest(*change.before));
+    if (change.after) {
+      item.fresh = node_of(*change.after, digest(*change.after));
+      item.content = change.after->content;
+      if (change.after->link_group != 0) {
+        auto [at, is_new] =
+            leaders.emplace(change.after->link_group, change.path);
+        if (!is_new) item.link_to = at->second;
+      }
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+struct Site {
+  std::string top, ws, draft, state_path;
+  Fd root, side, state, store_dir;
+  std::optional<snapshot::ObjectStore> store;
+
+  explicit Site(const std::string& where = "/tmp") {
+    std::string name = where + "/stoplog-gate-XXXXXX";
+    top = ::mkdtemp(name.data());
+    ws = top + "/ws";
+    draft = top + "/draft";
+    state_path = top + "/state";
+    for (const auto& dir : {ws, draft, state_path, top + "/objects"})
+      std::filesystem::create_directory(dir);
+    root = open_dir(ws);
+    side = open_dir(draft);
+    state = open_dir(state_path);
+    store_dir = open_dir(top + "/objects");
+    store.emplace(std::move(*snapshot::ObjectStore::open(store_dir.get())));
+  }
+  ~Site() {
+    std::error_code ignored;
+    std::filesystem::remove_all(top, ignored);
+  }
+
+  // The draft's side starts as a copy of the workspace.
+  void branch() {
+    std::filesystem::remove_all(draft);
+    std::string command = "cp -a " + ws + " " + draft;
+    REQUIRE(::system(command.c_str()) == 0);
+    side = open_dir(draft);
+  }
+  std::vector<Item> items(std::map<std::string, std::string> moved = {}) const {
+    auto view = fs::view_of_directories(root.get(), side.get(), moved);
+    return items_of(*view);
+  }
+  Ground ground(const Disk* disk = nullptr) {
+    return Ground{.root = root.get(),
+                  .state = state.get(),
+                  .objects = &*store,
+                  .disk = disk,
+                  .lock_wait = std::chrono::seconds(10),
+                  .locks = {}};
+  }
+  Result<CommitRecord> commit(std::map<std::string, std::string> moved = {}) {
+    return transact(ground(), items(std::move(moved)), CommitMeta{});
+  }
+  // Nothing of ours is left anywhere.
+  void check_clean() const {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(ws))
+      CHECK(!entry.path().filename().string().starts_with(".stoplog"));
+    if (std::filesystem::exists(state_path + "/pending"))
+      CHECK(std::filesystem::is_empty(state_path + "/pending"));
+  }
+};
+
+}  // namespace stoplog::gate::test
