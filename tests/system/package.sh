@@ -46,6 +46,8 @@ sh -n "$T/postrm"
 [ "$(id -u)" -eq 0 ] || skip 'the maintainer scripts are tried as root only'
 mkdir -p "$T/etc/apparmor.d"
 cp "$TOP/packaging/apparmor" "$T/etc/apparmor.d/stoplog"
+# awk and others are reached through it.
+cp -a /etc/alternatives "$T/etc/"
 mount --bind "$T/etc" /etc
 sh "$T/postinst" configure >"$T/said"
 [ -L /etc/apparmor.d/disable/stoplog ] ||
