@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -224,6 +225,20 @@ Status abort_fuse_connection(unsigned minor) {
       "/sys/fs/fuse/connections/" + std::to_string(minor) + "/abort";
   Fd fd = TRY(openat(AT_FDCWD, path, O_WRONLY));
   return write_full(fd.get(), "1");
+}
+
+Status keep_only_fd(int kept) {
+  if (::unshare(CLONE_FILES) < 0) return fail_errno(errno);
+  auto fd = static_cast<unsigned>(kept);
+  if (fd > 0 && ::close_range(0, fd - 1, 0) < 0) return fail_errno(errno);
+  if (::close_range(fd + 1, ~0u, 0) < 0) return fail_errno(errno);
+  return {};
+}
+
+Status set_read_ahead(unsigned minor, unsigned kilobytes) {
+  std::string path = fmt::format("/sys/class/bdi/0:{}/read_ahead_kb", minor);
+  Fd fd = TRY(openat(AT_FDCWD, path, O_WRONLY));
+  return write_full(fd.get(), std::to_string(kilobytes));
 }
 
 Result<uint64_t> fs_magic(int fd) {

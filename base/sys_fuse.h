@@ -49,6 +49,13 @@ std::vector<MountEntry> parse_mountinfo(const std::string& text);
 // Writes to /sys/fs/fuse/connections/MINOR/abort: allowed to the connection's
 // owner. ENOENT where fusectl is not mounted or the connection is gone.
 Status abort_fuse_connection(unsigned minor);
+// Gives the calling thread a descriptor table of its own in which `kept` alone
+// is open: what the rest of the process closes by dying is then closed, though
+// this thread may hang in the kernel.
+Status keep_only_fd(int kept);
+// /sys/class/bdi: the kernel reads ahead 128 KiB otherwise, whatever INIT says.
+// Needs root.
+Status set_read_ahead(unsigned minor, unsigned kilobytes);
 // f_type of the file system behind fd.
 Result<uint64_t> fs_magic(int fd);
 

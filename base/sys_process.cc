@@ -33,7 +33,8 @@ Status pidfd_send_signal(int pidfd, int signal) {
 Result<std::optional<Exited>> wait_pidfd(int pidfd, Wait wait) {
   siginfo_t info{};
   Exited exited;
-  int options = WEXITED | (wait == Wait::kNow ? WNOHANG : 0);
+  // __WALL: also children that were made without an exit signal.
+  int options = WEXITED | __WALL | (wait == Wait::kNow ? WNOHANG : 0);
   // glibc's waitid() has no rusage; the system call does.
   long result = retry([&] {
     return ::syscall(SYS_waitid, P_PIDFD, pidfd, &info, options, &exited.usage);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a mount: device, session, threads, end.
 //
-// Readers use a clone of the device (FUSE_DEV_IOC_CLONE) and notifications the
-// original. After kill -9 a thread inside of a notification keeps the original
-// open until the page it waits for is unlocked; the clone is closed at once,
-// which ends the requests that were read through it, which unlocks the page.
-// With one device for both, such a mount hangs until somebody aborts it.
+// Readers use a clone of the device (FUSE_DEV_IOC_CLONE), notifications the
+// original, in threads with a descriptor table of their own. After kill -9 a
+// thread inside of a notification lives on until the page it waits for is
+// unlocked, and holds its table open. The clone is in the other table and is
+// closed at once, which ends the requests read through it, which unlocks the
+// page; should its reader ask again, fs/mount_guard answers. With one device
+// or one table for both, such a mount hangs until somebody aborts it.
 #include "fs/mount.h"
 
 #include <sys/uio.h>
@@ -135,6 +137,9 @@ void MountServer::Impl::serve(std::span<std::byte> request) {
   buffer.mem = request.data();
   buffer.size = size;
   fuse_session_process_buf(session, &buffer);
+  // After INIT, which sets it back. A user may not, and reads a little slower.
+  if (header.opcode == FUSE_INIT && mounted.minor != 0)
+    static_cast<void>(sys::set_read_ahead(mounted.minor, 1024));
 }
 
 MountServer::MountServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -166,6 +171,7 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
   }
   impl->session = *session;
   static_cast<void>(reader.release());  // the session closes it
+  impl->guard = TRY(MountGuard::start(impl->mounted.device.get()));
   tree.set_observer(impl.get());
   return std::unique_ptr<MountServer>(new MountServer(std::move(impl)));
 }
@@ -176,6 +182,10 @@ Status MountServer::start() {
       .device = fuse_session_fd(self->session),
       .serve = [self](std::span<std::byte> r) { self->serve(r); }});
   self->notifier = std::make_unique<Notifier>(Notifier::Options{
+      .begin =
+          [self] {
+            static_cast<void>(sys::keep_only_fd(self->mounted.device.get()));
+          },
       .send = [self](const Invalidation& what) { self->send(what); },
       .tick = [self] { return self->pool->tick(); },
       .oldest_busy = [self] { return self->pool->oldest_busy(); }});
@@ -194,6 +204,7 @@ void MountServer::stop() {
   if (impl_->watch) impl_->watch->stop();
   if (impl_->notifier) impl_->notifier->stop();
   if (impl_->pool) impl_->pool->stop();
+  impl_->guard.end();
   impl_->mounted.device.reset();
   fuse_session_destroy(impl_->session);
   impl_->session = nullptr;

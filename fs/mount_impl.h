@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fs/mount.h"
+#include "fs/mount_guard.h"
 #include "fs/mount_notify.h"
 #include "fs/mount_pool.h"
 #include "fs/mount_wire.h"
@@ -61,7 +62,7 @@ struct MountServer::Impl : Observer {
   Tree& tree;
   ServeOptions options;
   Mounted mounted;
-  Fd reader;  // a clone of the device: see mount.cc
+  MountGuard guard;
   fuse_session* session = nullptr;
   std::unique_ptr<Watch> watch;
   std::unique_ptr<Notifier> notifier;

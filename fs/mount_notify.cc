@@ -60,6 +60,7 @@ void Notifier::repeat_due() {
 }
 
 void Notifier::run() {
+  if (options_.begin) options_.begin();
   std::unique_lock lock(mutex_);
   for (;;) {
     repeat_due();

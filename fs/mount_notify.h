@@ -30,6 +30,8 @@ namespace stoplog::fs {
 class Notifier {
  public:
   struct Options {
+    // Called first in each thread; may be null.
+    std::function<void()> begin;
     // Writes one notification; blocks as the kernel pleases.
     std::function<void(const Invalidation&)> send;
     // As ReaderPool has them.

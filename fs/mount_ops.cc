@@ -3,7 +3,7 @@
 // which turns exceptions into EIO, and then replies once.
 //
 // Answered ENOSYS, so that the kernel never asks again: OPEN and OPENDIR (by
-// their handlers), CREATE (MKNOD then), FLUSH, ACCESS, POLL (by being absent).
+// their handlers), FLUSH, ACCESS, POLL (by being absent).
 // Locks are the kernel's own: one connection a draft, so they are complete.
 #include <fcntl.h>
 
@@ -49,21 +49,27 @@ void answer_status(fuse_req_t req, Ask ask) {
   reply_status(req, attempt(req, ask));
 }
 
-// Replies with an entry of `parent`; a reply that the kernel refused (the
-// caller was killed) takes its lookup back.
+struct Answer {
+  NodeId id;
+  fuse_entry_param shown;
+};
+
+// Asks for an entry of `parent`: the watch comes before the look.
 template <typename Ask>
-void answer_entry(fuse_req_t req, NodeId parent, Ask ask) {
-  struct Answer {
-    NodeId id;
-    fuse_entry_param shown;
-  };
-  auto answer = attempt(req, [&]() -> Result<Answer> {
-    // The watch comes before the look.
+Result<Answer> ask_entry(fuse_req_t req, NodeId parent, Ask ask) {
+  return attempt(req, [&]() -> Result<Answer> {
     bool covered = impl(req).cover_directory(parent);
     Entry entry = TRY(ask());
     impl(req).settle_entry(entry);
     return Answer{entry.id, impl(req).shown_entry(entry, covered)};
   });
+}
+
+// Replies with an entry of `parent`; a reply that the kernel refused (the
+// caller was killed) takes its lookup back.
+template <typename Ask>
+void answer_entry(fuse_req_t req, NodeId parent, Ask ask) {
+  auto answer = ask_entry(req, parent, ask);
   if (!answer) {
     fuse_reply_err(req, answer.error().errno_or_eio());
     return;
@@ -209,6 +215,31 @@ void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   answer_entry(req, parent, [&] {
     return impl(req).tree.mknod(parent, name, mode, rdev, caller(req));
   });
+}
+
+// A file made to be written only is direct: buffered, its first write(2) would
+// ask for security.capability (the kernel forgets that there is none with every
+// refresh of attributes), a fifth request for each file made. Nothing is lost:
+// it cannot be mapped or read through this descriptor, and a page that was not
+// written whole would not stay cached.
+void op_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+               fuse_file_info* file) {
+  auto answer = ask_entry(req, parent, [&] {
+    return impl(req).tree.mknod(parent, name, (mode & 07777) | S_IFREG, 0,
+                                caller(req));
+  });
+  if (!answer) {
+    int err = answer.error().errno_or_eio();
+    // The kernel's absent name was out of date: ESTALE makes it look again and
+    // open what stands there, with all of its checks.
+    fuse_reply_err(req, err == EEXIST ? ESTALE : err);
+    return;
+  }
+  file->direct_io = (file->flags & O_ACCMODE) == O_WRONLY ? 1 : 0;
+  file->keep_cache = 1;
+  Impl& self = impl(req);
+  if (fuse_reply_create(req, &answer->shown, file) != 0)
+    self.forget(answer->id, 1);
 }
 
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name,
@@ -479,6 +510,7 @@ const fuse_lowlevel_ops kMountOps = [] {
   ops.setattr = op_setattr;
   ops.readlink = op_readlink;
   ops.mknod = op_mknod;
+  ops.create = op_create;
   ops.mkdir = op_mkdir;
   ops.symlink = op_symlink;
   ops.link = op_link;
