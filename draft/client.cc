@@ -143,6 +143,11 @@ Status Client::signal(uint32_t command, int signal) {
   return {};
 }
 
+Status Client::over_output(uint32_t command, uint64_t measured) {
+  TRY(request<Empty>(Op::kOverOutput, OverOutput{command, measured}));
+  return {};
+}
+
 Result<RunEvent> Client::next_event() {
   if (!events_.empty()) {
     RunEvent event = std::move(events_.front());

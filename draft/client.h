@@ -46,6 +46,7 @@ class Client {
 
   Result<RunStarted> run(const RunRequest& request, std::span<const int> stdio);
   Status signal(uint32_t command, int signal);
+  Status over_output(uint32_t command, uint64_t measured);
   // Blocks for the next event. A daemon that died is an error of kInternal.
   Result<RunEvent> next_event();
   bool has_event() const { return !events_.empty(); }

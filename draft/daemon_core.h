@@ -34,6 +34,9 @@ class DaemonCore {
   virtual Status signal(uint32_t command, int signal) = 0;
   // Its client went away, or `stop`: ends the whole tree of the command.
   virtual Status kill(uint32_t command) = 0;
+  // The relay saw `measured` bytes, more than the limit: kill, and say so in
+  // the outcome.
+  virtual Status over_output(uint32_t command, uint64_t measured) = 0;
   virtual std::vector<RunningCommand> running() const = 0;
 
   virtual Result<fs::Mark> barrier() = 0;

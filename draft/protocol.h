@@ -52,6 +52,7 @@ enum class Op : uint16_t {
   kNote = 26,        // Note -> Empty
   kStatus = 27,      // Empty -> DaemonStatus
   kMarks = 28,       // Empty -> MarkList
+  kOverOutput = 29,  // OverOutput -> Empty
 };
 
 struct Empty {
@@ -135,6 +136,7 @@ struct RunRequest {
   std::vector<std::string> env;  // NAME=VALUE as the command shall see it
   std::string path;              // the caller's PATH, for the toolchains
   bool tty = false;              // stdio is the slave of the client's pty
+  uint32_t umask = 022;
   Limits limits;
   NetMode net = NetMode::kNone;
   std::vector<NetRule> allow;
@@ -144,8 +146,8 @@ struct RunRequest {
   std::string preset;
   template <class A>
   void visit(A& a) {
-    a(argv, cwd, env, path, tty, limits, net, allow, hide, mask, read_only,
-      bind_ro, policy_digest, preset);
+    a(argv, cwd, env, path, tty, umask, limits, net, allow, hide, mask,
+      read_only, bind_ro, policy_digest, preset);
   }
 };
 struct RunStarted {
@@ -206,6 +208,16 @@ struct Signal {
   template <class A>
   void visit(A& a) {
     a(command, signal);
+  }
+};
+// The client's relay counted more output than the limit: the command is to be
+// killed with that as the reason.
+struct OverOutput {
+  uint32_t command = 0;
+  uint64_t measured = 0;
+  template <class A>
+  void visit(A& a) {
+    a(command, measured);
   }
 };
 struct Stop {

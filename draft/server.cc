@@ -147,6 +147,10 @@ Result<std::string> Server::answer(Client& client, Message& message) {
       Signal s = TRY(decode<Signal>(payload));
       return encoded(core_.signal(s.command, s.signal));
     }
+    case Op::kOverOutput: {
+      OverOutput over = TRY(decode<OverOutput>(payload));
+      return encoded(core_.over_output(over.command, over.measured));
+    }
     case Op::kBarrier:
       TRY(decode<Empty>(payload));
       return encoded(core_.barrier());

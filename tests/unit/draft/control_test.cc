@@ -42,6 +42,9 @@ class FakeCore final : public DaemonCore {
     return {};
   }
   Status kill(uint32_t command) override { return signal(command, SIGKILL); }
+  Status over_output(uint32_t command, uint64_t) override {
+    return kill(command);
+  }
   std::vector<RunningCommand> running() const override { return commands_; }
   Result<fs::Mark> barrier() override {
     return fs::Mark{.id = 7, .kind = fs::MarkKind::kBarrier, .position = 99};
