@@ -103,8 +103,8 @@ Result<Client> Client::connect_or_start(const Layout& layout,
       std::move(last).context("cannot reach the draft's daemon"));
 }
 
-Result<std::string> Client::ask(Op op, const std::string& payload,
-                                std::span<const int> fds) {
+Result<Client::Reply> Client::ask(Op op, const std::string& payload,
+                                  std::span<const int> fds) {
   uint32_t serial = ++serial_;
   TRY(send_op(socket_.get(), op, serial, payload, fds));
   for (;;) {
@@ -117,15 +117,14 @@ Result<std::string> Client::ask(Op op, const std::string& payload,
     if (message->op == Op::kError)
       return std::unexpected(TRY(decode<ErrorReply>(message->payload)).error());
     if (message->op == Op::kReply && message->serial == serial)
-      return std::move(message->payload);
+      return Reply{std::move(message->payload), std::move(message->fds)};
     return fail(Code::kInternal, "unexpected message from the daemon");
   }
 }
 
-template <typename Reply, typename Request>
-Result<Reply> Client::request(Op op, const Request& record,
-                              std::span<const int> fds) {
-  return decode<Reply>(TRY(ask(op, encode(record), fds)));
+template <typename Answer, typename Request>
+Result<Answer> Client::request(Op op, const Request& record) {
+  return decode<Answer>(TRY(ask(op, encode(record))).payload);
 }
 
 Status Client::say_hello() {
@@ -135,7 +134,10 @@ Status Client::say_hello() {
 
 Result<RunStarted> Client::run(const RunRequest& record,
                                std::span<const int> stdio) {
-  return request<RunStarted>(Op::kRun, record, stdio);
+  Reply reply = TRY(ask(Op::kRun, encode(record), stdio));
+  RunStarted started = TRY(decode<RunStarted>(reply.payload));
+  if (!reply.fds.empty()) started.terminal = std::move(reply.fds.front());
+  return started;
 }
 
 Status Client::signal(uint32_t command, int signal) {

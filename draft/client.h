@@ -44,6 +44,7 @@ class Client {
   const Welcome& daemon() const { return welcome_; }
   int fd() const { return socket_.get(); }  // readable: next_event()
 
+  // stdio: an fd for each stream that is not the jail's pty.
   Result<RunStarted> run(const RunRequest& request, std::span<const int> stdio);
   Status signal(uint32_t command, int signal);
   Status over_output(uint32_t command, uint64_t measured);
@@ -69,11 +70,14 @@ class Client {
  private:
   explicit Client(Fd socket) : socket_(std::move(socket)) {}
   Status say_hello();
-  Result<std::string> ask(Op op, const std::string& payload,
-                          std::span<const int> fds = {});
-  template <typename Reply, typename Request>
-  Result<Reply> request(Op op, const Request& record,
-                        std::span<const int> fds = {});
+  struct Reply {
+    std::string payload;
+    std::vector<Fd> fds;
+  };
+  Result<Reply> ask(Op op, const std::string& payload,
+                    std::span<const int> fds = {});
+  template <typename Answer, typename Request>
+  Result<Answer> request(Op op, const Request& record);
 
   Fd socket_;
   uint32_t serial_ = 0;

@@ -26,8 +26,8 @@ class DaemonCore {
  public:
   virtual ~DaemonCore() = default;
 
-  // stdio: exactly three fds (pipes, or a pty's slave thrice). The core writes
-  // marks and ledger entries by itself.
+  // stdio: three fds, not open where tty_streams says that the stream is the
+  // jail's pty. The core writes marks and ledger entries by itself.
   virtual Result<RunStarted> run(const RunRequest& request,
                                  std::vector<Fd> stdio) = 0;
   // To the command's foreground processes. ESRCH when it has ended.

@@ -47,8 +47,10 @@ struct Policy {
   Sourced<std::vector<std::string>> allow;  // "host" or "host:port"
   Sourced<std::vector<std::string>> hide, mask, read_only;  // globs
   Sourced<std::vector<std::string>> env_pass;
-  Sourced<std::string> gate_mode;            // "gated" or "locked"
-  Sourced<std::optional<uint64_t>> max_age;  // ms
+  // observe: the workspace is read-only; hold: commits are refused; gated;
+  // auto: what auto_approve names is committed at the end of a run.
+  Sourced<std::string> gate_mode;
+  Sourced<std::optional<uint64_t>> max_age;                    // ms
   Sourced<std::vector<std::string>> always_ask, auto_approve;  // globs
   Sourced<std::string> ignored;  // "hold" or "commit"
   std::string preset;

@@ -181,8 +181,22 @@ Result<bool> choice(const KeyContext& c, std::string_view loose,
   return true;
 }
 
+// From the tightest to the loosest.
+constexpr std::string_view kModes[] = {"observe", "hold", "gated", "auto"};
+
 Result<bool> gate_mode(const KeyContext& c) {
-  return choice<&Policy::gate_mode>(c, "gated", "locked");
+  auto text = text_of(c);
+  if (!text) return false;
+  auto wanted = std::ranges::find(kModes, *text);
+  if (wanted == std::end(kModes)) return false;
+  Sourced<std::string>& slot = c.policy.gate_mode;
+  if (c.merge == Merge::kTighten &&
+      wanted > std::ranges::find(kModes, slot.value)) {
+    ignored_because(c, kLoosens);
+    return true;
+  }
+  slot = {*text, c.origin};
+  return true;
 }
 
 Result<bool> gate_ignored(const KeyContext& c) {
@@ -210,7 +224,7 @@ constexpr KeySpec kKeys[] = {
     {"files.mask", kGlobs, added_globs<&Policy::mask>},
     {"files.read_only", kGlobs, added_globs<&Policy::read_only>},
     {"env.pass", "a list of names of variables", env_pass},
-    {"gate.mode", "\"gated\" or \"locked\"", gate_mode},
+    {"gate.mode", "\"observe\", \"hold\", \"gated\" or \"auto\"", gate_mode},
     {"gate.max_age", kDuration, max_age},
     {"gate.always_ask", kGlobs, added_globs<&Policy::always_ask>},
     {"gate.auto_approve", kGlobs, auto_approve},

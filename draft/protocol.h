@@ -39,7 +39,7 @@ enum class Op : uint16_t {
   kError = 3,        // ErrorReply
   kReply = 4,        // the reply of the request with the same serial
   kEvent = 5,        // RunEvent
-  kRun = 16,         // RunRequest, fds 0-2 -> RunStarted
+  kRun = 16,         // RunRequest, fds -> RunStarted, fd
   kSignal = 17,      // Signal -> Empty
   kBarrier = 18,     // Empty -> fs::Mark
   kSnapshot = 19,    // Text -> fs::Mark
@@ -135,7 +135,9 @@ struct RunRequest {
   std::string cwd;               // relative to the workspace
   std::vector<std::string> env;  // NAME=VALUE as the command shall see it
   std::string path;              // the caller's PATH, for the toolchains
-  bool tty = false;              // stdio is the slave of the client's pty
+  // Bit N: stream N of the command is the jail's own pty, whose master comes
+  // back with RunStarted. The message carries an fd for each other stream.
+  uint8_t tty_streams = 0;
   uint32_t umask = 022;
   Limits limits;
   NetMode net = NetMode::kNone;
@@ -146,7 +148,7 @@ struct RunRequest {
   std::string preset;
   template <class A>
   void visit(A& a) {
-    a(argv, cwd, env, path, tty, umask, limits, net, allow, hide, mask,
+    a(argv, cwd, env, path, tty_streams, umask, limits, net, allow, hide, mask,
       read_only, bind_ro, policy_digest, preset);
   }
 };
@@ -154,6 +156,7 @@ struct RunStarted {
   uint32_t command = 0;
   int32_t pid = 0;  // of the jail's init, as the host sees it; 0: unknown
   std::vector<std::string> notes;  // what the user should know, a line each
+  Fd terminal;  // the pty's master; travels beside the record
   template <class A>
   void visit(A& a) {
     a(command, pid, notes);

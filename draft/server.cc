@@ -102,7 +102,7 @@ void Server::receive(Client& client) {
   if (!message && message.error().err() == EAGAIN) return;
   if (!message) {
     ErrorReply reply = ErrorReply::from(message.error());
-    send(client, Op::kError, 0, encode(reply));
+    send(client, {Op::kError, 0, encode(reply), Fd()});
     client.dead = true;
     return;
   }
@@ -116,18 +116,19 @@ void Server::receive(Client& client) {
 void Server::handle(Client& client, Message message) {
   auto reply = answer(client, message);
   if (reply) {
-    send(client, Op::kReply, message.serial, std::move(*reply));
+    send(client, {Op::kReply, message.serial, std::move(reply->payload),
+                  std::move(reply->fd)});
     return;
   }
-  send(client, Op::kError, message.serial,
-       encode(ErrorReply::from(reply.error())));
+  send(client, {Op::kError, message.serial,
+                encode(ErrorReply::from(reply.error())), Fd()});
   // Before the welcome nothing but a proper Hello is tolerated.
   if (!client.welcomed && message.op != Op::kHello) client.dead = true;
 }
 
-Result<std::string> Server::answer(Client& client, Message& message) {
+Result<Server::Answer> Server::answer(Client& client, Message& message) {
   if (message.op == Op::kShutdown)
-    return answer_shutdown(TRY(decode<Shutdown>(message.payload)));
+    return Answer{TRY(answer_shutdown(TRY(decode<Shutdown>(message.payload))))};
   if (message.protocol != kProtocol)
     return fail(Code::kUnsupported,
                 "the daemon of this draft is stoplog {} (protocol {}), the "
@@ -136,13 +137,16 @@ Result<std::string> Server::answer(Client& client, Message& message) {
   if (message.op == Op::kHello) {
     TRY(decode<Hello>(message.payload));
     client.welcomed = true;
-    return encode(welcome());
+    return Answer{encode(welcome())};
   }
   if (!client.welcomed) return fail(Code::kInvalid, "hello expected");
+  if (message.op == Op::kRun) return answer_run(client, message);
+  return Answer{TRY(answer_plain(message))};
+}
+
+Result<std::string> Server::answer_plain(const Message& message) {
   const std::string& payload = message.payload;
   switch (message.op) {
-    case Op::kRun:
-      return answer_run(client, message);
     case Op::kSignal: {
       Signal s = TRY(decode<Signal>(payload));
       return encoded(core_.signal(s.command, s.signal));
@@ -190,14 +194,25 @@ Result<std::string> Server::answer(Client& client, Message& message) {
   }
 }
 
-Result<std::string> Server::answer_run(Client& client, Message& message) {
+Result<Server::Answer> Server::answer_run(Client& client, Message& message) {
   RunRequest request = TRY(decode<RunRequest>(message.payload));
   if (request.argv.empty()) return fail(Code::kInvalid, "no command to run");
-  if (message.fds.size() != 3)
-    return fail(Code::kInvalid, "a run needs three file descriptors");
-  RunStarted started = TRY(core_.run(request, std::move(message.fds)));
+  if (request.tty_streams > 7) return fail(Code::kInvalid, "bad stream mask");
+  std::vector<Fd> stdio(3);
+  size_t used = 0;
+  for (unsigned i = 0; i < 3; ++i) {
+    if ((request.tty_streams >> i & 1) != 0) continue;
+    if (used == message.fds.size())
+      return fail(Code::kInvalid, "a run needs a descriptor a stream");
+    stdio[i] = std::move(message.fds[used++]);
+  }
+  if (used != message.fds.size())
+    return fail(Code::kInvalid, "a run needs a descriptor a stream");
+  RunStarted started = TRY(core_.run(request, std::move(stdio)));
   client.commands.insert(started.command);
-  return encode(started);
+  Answer out{encode(started)};
+  out.fd = std::move(started.terminal);
+  return out;
 }
 
 Result<std::string> Server::answer_stop(const Stop& stop) {
@@ -230,10 +245,10 @@ DaemonStatus Server::status() const {
   return out;
 }
 
-void Server::send(Client& client, Op op, uint32_t serial, std::string payload) {
+void Server::send(Client& client, Outgoing message) {
   if (client.dead) return;
-  client.queued += payload.size();
-  client.queue.emplace_back(op, std::pair(serial, std::move(payload)));
+  client.queued += message.payload.size();
+  client.queue.push_back(std::move(message));
   flush(client);
   // A client that asks and never reads would have us keep its answers for
   // ever. One large answer may always wait.
@@ -242,14 +257,17 @@ void Server::send(Client& client, Op op, uint32_t serial, std::string payload) {
 
 void Server::flush(Client& client) {
   while (!client.queue.empty() && !client.dead) {
-    auto& [op, rest] = client.queue.front();
-    auto sent = send_op(client.socket.get(), op, rest.first, rest.second);
+    Outgoing& next = client.queue.front();
+    int fd = next.fd.get();
+    std::span<const int> fds(&fd, next.fd ? 1u : 0u);
+    auto sent =
+        send_op(client.socket.get(), next.op, next.serial, next.payload, fds);
     if (!sent && sent.error().err() == EAGAIN) return;
     if (!sent) {
       client.dead = true;
       return;
     }
-    client.queued -= rest.second.size();
+    client.queued -= next.payload.size();
     client.queue.pop_front();
   }
 }
@@ -258,7 +276,7 @@ void Server::deliver_events() {
   for (RunEvent& event : core_.take_events()) {
     for (auto& client : clients_) {
       if (!client->commands.contains(event.command)) continue;
-      send(*client, Op::kEvent, 0, encode(event));
+      send(*client, {Op::kEvent, 0, encode(event), Fd()});
       if (event.kind == RunEventKind::kEnded)
         client->commands.erase(event.command);
     }

@@ -42,11 +42,22 @@ class Server {
   Status serve();
 
  private:
+  struct Outgoing {
+    Op op = Op::kError;
+    uint32_t serial = 0;
+    std::string payload;
+    Fd fd;  // travels with it
+  };
+  // What a request is answered with.
+  struct Answer {
+    std::string payload;
+    Fd fd = Fd();
+  };
   struct Client {
     Fd socket;
     bool welcomed = false;
     std::set<uint32_t> commands;  // started by it and not ended
-    std::deque<std::pair<Op, std::pair<uint32_t, std::string>>> queue;
+    std::deque<Outgoing> queue;
     size_t queued = 0;
     bool dead = false;
   };
@@ -54,14 +65,15 @@ class Server {
   void accept_clients();
   void receive(Client& client);
   void handle(Client& client, Message message);
-  Result<std::string> answer(Client& client, Message& message);
-  Result<std::string> answer_run(Client& client, Message& message);
+  Result<Answer> answer(Client& client, Message& message);
+  Result<std::string> answer_plain(const Message& message);
+  Result<Answer> answer_run(Client& client, Message& message);
   Result<std::string> answer_stop(const Stop& stop);
   Result<std::string> answer_shutdown(const Shutdown& shutdown);
   Welcome welcome() const;
   DaemonStatus status() const;
   bool busy() const;
-  void send(Client& client, Op op, uint32_t serial, std::string payload);
+  void send(Client& client, Outgoing message);
   void flush(Client& client);
   void deliver_events();
   void reap();

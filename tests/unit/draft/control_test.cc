@@ -27,10 +27,15 @@ class FakeCore final : public DaemonCore {
       return std::unexpected(
           Error(Code::kUnsupported, "no walls").with_hint("buy some"));
     std::string text = request.argv.back();
-    (void)sys::write_full(stdio[1].get(),
-                          text.substr(0, 10) + std::to_string(text.size()));
+    RunStarted started;
+    if (request.tty_streams != 0)
+      started.terminal = sys::dup(event_.get()).value();
+    if (stdio[1])
+      (void)sys::write_full(stdio[1].get(),
+                            text.substr(0, 10) + std::to_string(text.size()));
     commands_.push_back({.command = ++last_, .argv = request.argv});
-    return RunStarted{.command = last_};
+    started.command = last_;
+    return started;
   }
   Status signal(uint32_t command, int signal) override {
     if (std::erase_if(commands_,
@@ -172,6 +177,14 @@ TEST_CASE("a run is started, told of and ended over the control socket") {
   REQUIRE(event);
   CHECK(event->kind == RunEventKind::kEnded);
   CHECK(event->outcome.signal == SIGINT);
+
+  request.argv = {"on a terminal"};
+  request.tty_streams = 5;
+  CHECK_FALSE(client.run(request, fds));
+  auto on_terminal = client.run(request, std::span(fds).first(1));
+  REQUIRE(on_terminal);
+  CHECK(on_terminal->terminal);
+  request.tty_streams = 0;
 
   request.argv = {"refuse"};
   auto refused = client.run(request, fds);

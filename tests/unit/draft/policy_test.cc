@@ -47,7 +47,7 @@ TEST_CASE("a workspace's file only tightens") {
                      "[network]\nallow = [\"a.example\", \"evil.example\"]\n"
                      "[env]\npass = [\"B\", \"SECRET\"]\n"
                      "[files]\nhide = [\"y\"]\n"
-                     "[gate]\nignored = \"commit\"\nmode = \"locked\"\n");
+                     "[gate]\nignored = \"commit\"\nmode = \"hold\"\n");
   REQUIRE(p);
   CHECK(p->limits.time.value == 600'000);
   CHECK(p->limits.pids.value == 50);
@@ -56,7 +56,7 @@ TEST_CASE("a workspace's file only tightens") {
   CHECK(p->env_pass.value == std::vector<std::string>{"B"});
   CHECK(p->hide.value == std::vector<std::string>{"x", "y"});
   CHECK(p->ignored.value == "hold");
-  CHECK(p->gate_mode.value == "locked");
+  CHECK(p->gate_mode.value == "hold");
   CHECK(p->warnings.size() == 4);
   // Without a list of the user's, a workspace opens nothing.
   auto none = policy_of({}, "[network]\nallow = [\"evil.example\"]\n");
