@@ -10,23 +10,11 @@
 #include "base/sys_file.h"
 #include "base/temp_file.h"
 #include "catch_shim.h"
+#include "scratch.h"
 
 using namespace stoplog;
 
 namespace {
-
-struct Scratch {
-  Scratch() {
-    tmp = sys::openat(AT_FDCWD, "/tmp", O_PATH | O_DIRECTORY).value();
-    name = make_temp_dir(tmp.get(), "stoplog-test-").value();
-    dir = sys::openat(tmp.get(), name, O_RDONLY | O_DIRECTORY).value();
-  }
-  ~Scratch() { (void)remove_tree(tmp.get(), name); }
-  int fd() const { return dir.get(); }
-  Fd tmp;
-  std::string name;
-  Fd dir;
-};
 
 bool exists(int dir, const std::string& name) {
   return sys::statat(dir, name).has_value();

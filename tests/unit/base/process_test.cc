@@ -6,12 +6,11 @@
 #include <csignal>
 
 #include "base/child.h"
-#include "base/dir.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
-#include "base/temp_file.h"
 #include "base/unix_socket.h"
 #include "catch_shim.h"
+#include "scratch.h"
 
 using namespace stoplog;
 
@@ -140,12 +139,10 @@ TEST_CASE("messages keep their bounds") {
 }
 
 TEST_CASE("a socket works in a directory deeper than sun_path") {
-  Fd tmp = sys::openat(AT_FDCWD, "/tmp", O_PATH | O_DIRECTORY).value();
-  std::string top = make_temp_dir(tmp.get(), "stoplog-test-").value();
-  Fd dir = sys::openat(tmp.get(), top, O_RDONLY | O_DIRECTORY).value();
+  Scratch scratch;
   std::string deep(200, 'd');
-  REQUIRE(sys::mkdirat(dir.get(), deep, 0700));
-  dir = sys::openat(dir.get(), deep, O_RDONLY | O_DIRECTORY).value();
+  REQUIRE(sys::mkdirat(scratch.fd(), deep, 0700));
+  Fd dir = sys::openat(scratch.fd(), deep, O_RDONLY | O_DIRECTORY).value();
   CHECK(connect_unix(dir.get(), "control").error().err() == ENOENT);
   Fd listener = listen_unix(dir.get(), "control").value();
   CHECK((sys::statat(dir.get(), "control")->mode & 0777) == 0600);
@@ -156,7 +153,6 @@ TEST_CASE("a socket works in a directory deeper than sun_path") {
   CHECK(peer.pid == ::getpid());
   listener = listen_unix(dir.get(), "control").value();  // a stale one goes
   CHECK_FALSE(listen_unix(dir.get(), std::string(100, 'n')));
-  REQUIRE(remove_tree(tmp.get(), top));
 }
 
 TEST_CASE("random bytes differ") {
