@@ -2,7 +2,7 @@
 // Runs one command in a jail over a plain directory: the walls without the
 // overlay, for tests and measurements.
 //
-//   jailrun [-w DIR] [-H HOME] [-n none|host] [-l LIMIT=VALUE]... [-t]
+//   jailrun [-w DIR] [-s SOURCE] [-H HOME] [-n none|host] [-l LIMIT=VALUE]...
 //           [-c CWD] [-e NAME[=VALUE]]... [-R REPORT] [-x WALL]... [-f WALL]...
 //           [-r REPEAT] -- CMD...
 //
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,9 +19,11 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "base/units.h"
 #include "jail/environment.h"
+#include "jail/relay.h"
 #include "jail/supervise.h"
 #include "jail/zygote.h"
 
@@ -34,7 +37,6 @@ struct Options {
   CommandSpec command;
   std::vector<std::string> env;
   std::string report;
-  bool terminal = false;
   int repeat = 1;
 };
 
@@ -105,11 +107,14 @@ Options parse(int argc, char** argv) {
   char cwd[4096];
   o.spec.workspace = ::getcwd(cwd, sizeof cwd);
   for (int option;
-       (option = ::getopt(argc, argv, "+w:H:n:l:tc:e:R:x:f:r:b:")) != -1;) {
+       (option = ::getopt(argc, argv, "+w:s:H:n:l:c:e:R:x:f:r:b:")) != -1;) {
     const std::string value = optarg != nullptr ? optarg : "";
     switch (option) {
       case 'w':
         o.spec.workspace = value;
+        break;
+      case 's':
+        o.spec.workspace_tree.path = value;
         break;
       case 'H':
         o.spec.home = value;
@@ -120,9 +125,6 @@ Options parse(int argc, char** argv) {
       case 'l':
         if (auto s = set_limit(o.command.limits, value); !s) die(2, s.error());
         o.command.required.push_back(limit_kind(value));
-        break;
-      case 't':
-        o.terminal = true;
         break;
       case 'c':
         o.command.cwd = value;
@@ -161,7 +163,8 @@ void fill(Options& o) {
     id.host_uid = id.host_gid = 65533;
     id.uid = id.gid = 1000;
   }
-  o.spec.workspace_tree.path = o.spec.workspace;
+  if (o.spec.workspace_tree.empty())
+    o.spec.workspace_tree.path = o.spec.workspace;
   if (o.spec.home.empty()) o.spec.home = "/home/user";
   if (o.command.cwd.empty()) o.command.cwd = o.spec.workspace;
   EnvironmentInput input;
@@ -190,12 +193,63 @@ void write_report(const Options& o, const Outcome& out) {
   file << "\n";
 }
 
-int run_once(const Options& o, Zygote& zygote) {
-  auto spawned = zygote.spawn(o.command, {0, 1, 2});
+// The daemon's part in a thread, the client's part here, a socket between them:
+// 't' the command stopped, 'e' it has ended.
+int run_once(const Options& o, Zygote& zygote, const Streams& streams) {
+  auto relay = Relay::open(streams);
+  if (!relay) die(125, relay.error());
+  auto fds = relay->command_fds();
+  CommandSpec command = o.command;
+  Pty pty;
+  if (streams.any_terminal()) {
+    auto opened = zygote.open_pty();
+    if (!opened) die(125, opened.error());
+    pty = std::move(*opened);
+    for (int& fd : fds)
+      if (fd < 0) fd = pty.slave.get();
+    command.controlling_terminal = true;
+  }
+  auto spawned = zygote.spawn(command, {fds[0], fds[1], fds[2]});
+  relay->sent();
+  pty.slave.reset();
   if (!spawned)
     die(spawned.error().code() == Code::kUnsupported ? 5 : 125,
         spawned.error());
-  const Outcome out = supervise(**spawned, {});
+  if (pty.master)
+    if (auto taken = relay->use_terminal(std::move(pty.master)); !taken)
+      die(125, taken.error());
+  Running& running = **spawned;
+  int events[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, events) < 0)
+    return 125;
+  Outcome out;
+  std::thread supervisor([&] {
+    auto tell = [&](char what) { (void)!::write(events[1], &what, 1); };
+    out = supervise(running, {.on_stop =
+                                  [&](int number) {
+                                    if (number != 0) tell('t');
+                                  },
+                              .on_end = [&](const Outcome&) { tell('e'); }});
+  });
+  const RelayResult relayed = relay->run(
+      {.event_fd = events[0],
+       .on_event =
+           [&] {
+             char what = 'e';
+             (void)!::read(events[0], &what, 1);
+             return what == 't' ? Event::kStopped : Event::kEnded;
+           },
+       .on_signal = [&](int number) { (void)running.signal(number); },
+       .output_limit = o.command.limits.output,
+       .on_output_limit =
+           [&](uint64_t bytes) {
+             running.kill(KillReason::kOutput, *o.command.limits.output, bytes);
+           }});
+  supervisor.join();
+  ::close(events[0]);
+  ::close(events[1]);
+  if (relayed.output_limited)
+    std::fprintf(stderr, "jailrun: output limit reached\n");
   if (out.not_run) std::fprintf(stderr, "jailrun: %s\n", out.not_run->c_str());
   if (!o.report.empty()) write_report(o, out);
   return out.exit;
@@ -204,12 +258,13 @@ int run_once(const Options& o, Zygote& zygote) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const Streams streams = look_at_streams();
   Options o = parse(argc, argv);
   fill(o);
   auto zygote = Zygote::start(o.spec);
   if (!zygote) die(5, zygote.error());
   if (auto ready = zygote->wait_ready(); !ready) die(5, ready.error());
   int code = 0;
-  for (int i = 0; i < o.repeat; ++i) code = run_once(o, *zygote);
+  for (int i = 0; i < o.repeat; ++i) code = run_once(o, *zygote, streams);
   return code;
 }

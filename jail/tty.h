@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The caller's own terminal while a command uses it through a pty.
+//
+//   Terminal terminal = TRY(Terminal::take(0, master));   // raw from here on,
+//                                                 // unless in the background
+//   terminal.resize();            // at SIGWINCH
+//   terminal.release(); raise(SIGTSTP); terminal.retake();
+//
+// The modes are put back by release(), by the destructor, and, when this
+// process is killed with -9, by a small guardian process that waits for our
+// end. One at a time in a process.
+#pragma once
+
+#include <termios.h>
+
+#include "base/child.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace stoplog::jail {
+
+class Terminal {
+ public:
+  // `own` is the caller's terminal, `master` the pty's; both borrowed. The pty
+  // gets the terminal's modes and size.
+  static Result<Terminal> take(int own, int master);
+  Terminal(Terminal&& other) noexcept;
+  Terminal& operator=(Terminal&&) = delete;
+  ~Terminal();
+
+  // Raw again, when this process is in the foreground; else nothing.
+  Status retake();
+  void release();
+  bool taken() const { return raw_; }
+  void resize() const;
+  int fd() const { return own_; }
+
+ private:
+  Terminal(int own, int master) : own_(own), master_(master) {}
+  void start_guardian();
+  int own_ = -1;
+  int master_ = -1;
+  termios saved_{};
+  bool raw_ = false;
+  Fd guardian_;  // closing it without a word makes the guardian restore
+  pid_t guardian_pid_ = -1;
+};
+
+}  // namespace stoplog::jail
