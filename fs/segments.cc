@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/segments.h"
+
+#include <algorithm>
+
+#include "base/sys_node.h"
+#include "fs/layout.h"
+
+namespace stoplog::fs {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+uint64_t align(uint64_t at, uint64_t length) {
+  // Pages for what can be punched later; small files are packed.
+  uint64_t unit = length >= kPage ? kPage : 16;
+  return (at + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Segments>> Segments::open(int draft_dir, bool writable) {
+  std::unique_ptr<Segments> segments(new Segments(writable));
+  if (writable) {
+    auto made = sys::mkdirat(draft_dir, layout::kSegmentDir, layout::kDirMode);
+    if (!made && made.error().err() != EEXIST)
+      return std::unexpected(std::move(made).error().context("segments"));
+  }
+  auto dir =
+      sys::openat(draft_dir, layout::kSegmentDir, O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().err() == ENOENT && !writable) return segments;
+  if (!dir) return std::unexpected(std::move(dir).error().context("segments"));
+  segments->dir_ = std::move(*dir);
+  std::vector<uint32_t> numbers = TRY(segments->list());
+  if (numbers.empty() || !writable) return segments;
+  segments->next_ = numbers.back() + 1;
+  // Continue the last one: a draft with many short daemons has few files.
+  sys::Stat st = TRY(
+      sys::statat(segments->dir_.get(), layout::segment_name(numbers.back())));
+  if (st.nlink == 1 && st.size < kRoll) {
+    segments->active_ = numbers.back();
+    segments->active_end_ = align(st.size, kPage);
+  }
+  return segments;
+}
+
+Result<std::vector<uint32_t>> Segments::list() const {
+  std::vector<uint32_t> numbers;
+  if (!dir_) return numbers;
+  TRY(sys::list_dir(dir_.get(),
+                    [&](std::string_view name, unsigned char, uint64_t) {
+                      if (auto number = layout::parse_number(name))
+                        numbers.push_back(*number);
+                    }));
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+void Segments::raise_next(uint32_t number) {
+  std::lock_guard lock(mutex_);
+  if (number > next_) next_ = number;
+}
+
+Status Segments::start_new_locked() {
+  uint32_t number = next_;
+  Fd fd = TRY_CTX(sys::openat(dir_.get(), layout::segment_name(number),
+                              O_RDWR | O_CREAT | O_EXCL, layout::kFileMode),
+                  "segments");
+  fds_.put(number, std::move(fd));
+  mutable_[number] = true;
+  next_ = number + 1;
+  active_ = number;
+  active_end_ = 0;
+  return {};
+}
+
+Result<SegmentRange> Segments::allocate(uint64_t length,
+                                        const SegmentRange& behind) {
+  if (!writable_) return fail_errno(EROFS);
+  std::lock_guard lock(mutex_);
+  if (active_ == 0 || (active_end_ > 0 && active_end_ + length > kRoll))
+    TRY(start_new_locked());
+  bool continues =
+      behind.segment == active_ && behind.at + behind.length == active_end_;
+  uint64_t at = continues ? active_end_ : align(active_end_, length);
+  active_end_ = at + length;
+  return SegmentRange{.segment = active_, .at = at, .length = length};
+}
+
+Result<FdHandle> Segments::handle(uint32_t segment) {
+  if (FdHandle fd = fds_.find(segment)) return fd;
+  if (!dir_) return fail_errno(ENOENT, "no segment {}", segment);
+  auto fd = sys::openat(dir_.get(), layout::segment_name(segment),
+                        writable_ ? O_RDWR : O_RDONLY);
+  if (!fd)
+    return std::unexpected(
+        Error(Code::kCorrupt, fmt::format("segment {:08x} is missing", segment),
+              EIO));
+  return fds_.put(segment, std::move(*fd));
+}
+
+Status Segments::write(const SegmentRange& range,
+                       std::span<const std::byte> data) {
+  FdHandle fd = TRY(handle(range.segment));
+  TRY(sys::pwrite_full(fd->get(), data, range.at));
+  note_written(range.segment);
+  return {};
+}
+
+void Segments::note_written(uint32_t segment) {
+  std::lock_guard lock(mutex_);
+  dirty_.insert(segment);
+}
+
+Result<size_t> Segments::read(uint32_t segment, uint64_t at,
+                              std::span<std::byte> out) {
+  FdHandle fd = TRY(handle(segment));
+  return sys::pread_full(fd->get(), out, at);
+}
+
+Result<Segments::Whole> Segments::create_whole() {
+  if (!writable_) return fail_errno(EROFS);
+  std::lock_guard lock(mutex_);
+  uint32_t before = active_;
+  uint64_t end = active_end_;
+  TRY(start_new_locked());
+  Whole whole{.segment = active_, .fd = fds_.find(active_)};
+  active_ = before;
+  active_end_ = end;
+  if (!whole.fd) return fail_errno(EIO);
+  return whole;
+}
+
+bool Segments::is_mutable(uint32_t segment) {
+  if (!writable_) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = mutable_.find(segment); it != mutable_.end())
+      return it->second;
+  }
+  auto st = sys::statat(dir_.get(), layout::segment_name(segment));
+  bool answer = st && st->nlink == 1;
+  std::lock_guard lock(mutex_);
+  mutable_.emplace(segment, answer);
+  return answer;
+}
+
+Status Segments::punch(const SegmentRange& range) {
+  if (!is_mutable(range.segment)) return fail_errno(EPERM);
+  FdHandle fd = TRY(handle(range.segment));
+  return sys::fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        range.at, range.length);
+}
+
+Status Segments::remove(uint32_t segment) {
+  fds_.drop(segment);
+  {
+    std::lock_guard lock(mutex_);
+    if (active_ == segment) active_ = 0;
+    dirty_.erase(segment);
+  }
+  return sys::unlinkat(dir_.get(), layout::segment_name(segment));
+}
+
+Status Segments::sync() {
+  std::set<uint32_t> mine;
+  {
+    std::lock_guard lock(mutex_);
+    mine.swap(dirty_);
+  }
+  Status result;
+  bool any = !mine.empty();
+  for (uint32_t segment : mine) {
+    auto fd = handle(segment);
+    Status done = fd ? sys::fdatasync((*fd)->get())
+                     : Status(std::unexpected(std::move(fd).error()));
+    if (done) continue;
+    std::lock_guard lock(mutex_);
+    dirty_.insert(segment);
+    result = std::move(done);
+  }
+  // The names of new segments must survive as well.
+  if (any && result) result = sys::fsync(dir_.get());
+  return result;
+}
+
+void Segments::seal_all() {
+  std::lock_guard lock(mutex_);
+  active_ = 0;
+}
+
+Status Segments::link_into(int to_draft_dir) {
+  auto made = sys::mkdirat(to_draft_dir, layout::kSegmentDir, layout::kDirMode);
+  if (!made && made.error().err() != EEXIST)
+    return std::unexpected(std::move(made).error().context("segments"));
+  Fd to = TRY(
+      sys::openat(to_draft_dir, layout::kSegmentDir, O_RDONLY | O_DIRECTORY));
+  seal_all();
+  {
+    // From now on no write or punch goes to what exists.
+    std::lock_guard lock(mutex_);
+    for (uint32_t segment : TRY(list())) mutable_[segment] = false;
+  }
+  for (uint32_t segment : TRY(list())) {
+    std::string name = layout::segment_name(segment);
+    TRY_CTX(sys::linkat(dir_.get(), name, to.get(), name), "segments");
+  }
+  return sys::fsync(to.get());
+}
+
+Result<uint64_t> Segments::disk_bytes() {
+  uint64_t sum = 0;
+  for (uint32_t segment : TRY(list()))
+    if (auto st = sys::statat(dir_.get(), layout::segment_name(segment)))
+      sum += st->blocks * 512;
+  return sum;
+}
+
+}  // namespace stoplog::fs

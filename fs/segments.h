@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Segments: the files that hold what the agent wrote. Append-only: a range is
+// allocated once and written then; it is written again only while its extent
+// is open (no mark has seen it) and the segment has one link. A segment with
+// more links is shared with a fork and never changes.
+//
+//   SegmentRange r = TRY(segments->allocate(n));
+//   TRY(segments->write(r, bytes));
+//
+// Any thread; locks inside are leaves. Errors are those of the disk.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "fs/fd_cache.h"
+
+namespace stoplog::fs {
+
+struct SegmentRange {
+  uint32_t segment = 0;
+  uint64_t at = 0;
+  uint64_t length = 0;
+};
+
+class Segments {
+ public:
+  // Reading only: a missing directory holds nothing.
+  static Result<std::unique_ptr<Segments>> open(int draft_dir, bool writable);
+
+  // A fresh range. When `behind` ends where the active segment ends now, the
+  // range continues it, so that a file written in order stays one extent.
+  Result<SegmentRange> allocate(uint64_t length,
+                                const SegmentRange& behind = {});
+  Status write(const SegmentRange& range, std::span<const std::byte> data);
+  Result<size_t> read(uint32_t segment, uint64_t at, std::span<std::byte> out);
+  // A segment of its own for one large file, to be filled through its fd and
+  // then noted as written.
+  struct Whole {
+    uint32_t segment;
+    FdHandle fd;
+  };
+  Result<Whole> create_whole();
+  void note_written(uint32_t segment);
+
+  // May bytes that are there be written again or given back to the disk?
+  bool is_mutable(uint32_t segment);
+  Status punch(const SegmentRange& range);
+  Status remove(uint32_t segment);
+  Status sync();  // everything written so far
+  // No further allocation in the segments that exist.
+  void seal_all();
+  // Hard-links every segment into `to_dir`; they are immutable from then on.
+  Status link_into(int to_draft_dir);
+  Result<std::vector<uint32_t>> list() const;
+  Result<uint64_t> disk_bytes();
+  size_t open_fds() const { return fds_.size(); }
+  uint32_t next_number() const { return next_; }
+  void raise_next(uint32_t number);
+  // Where the file system stands that holds the segments.
+  int dir() const { return dir_.get(); }
+
+ private:
+  explicit Segments(bool writable) : writable_(writable) {}
+  Result<FdHandle> handle(uint32_t segment);
+  Status start_new_locked();
+
+  static constexpr uint64_t kRoll = 64u << 20;  // start another beyond this
+
+  const bool writable_;
+  Fd dir_;
+  FdCache fds_{64};
+  std::mutex mutex_;
+  // By mutex_:
+  uint32_t active_ = 0;  // 0: none yet
+  uint64_t active_end_ = 0;
+  std::atomic<uint32_t> next_ = 1;
+  std::set<uint32_t> dirty_;
+  std::unordered_map<uint32_t, bool> mutable_;
+};
+
+}  // namespace stoplog::fs

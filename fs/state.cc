@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names: finding, attaching, detaching, and the paths that follow from them.
+#include "fs/state.h"
+
+#include <algorithm>
+
+namespace stoplog::fs {
+
+std::string join_path(std::string_view parent, std::string_view name) {
+  std::string path(parent);
+  if (!path.empty()) path += '/';
+  return path += name;
+}
+
+State::State() {
+  Held& root = add(kRootSerial, S_IFDIR | 0755, 0);
+  root.base = std::make_unique<sys::Stat>();
+  root.base->mode = root.mode;
+  root.base->nlink = 2;
+  next_serial_ = kRootSerial + 1;
+}
+
+Held* State::find(Serial serial) {
+  auto it = nodes_.find(serial);
+  return it == nodes_.end() ? nullptr : it->second.get();
+}
+
+const Held* State::find(Serial serial) const {
+  auto it = nodes_.find(serial);
+  return it == nodes_.end() ? nullptr : it->second.get();
+}
+
+std::optional<Serial> State::child(const Held& dir, std::string_view name) {
+  auto it = dir.names.find(name);
+  if (it == dir.names.end()) return std::nullopt;
+  return it->second;
+}
+
+std::optional<std::string> State::origin_of(const Held& node) const {
+  if (!node.base) return std::nullopt;
+  // Names from the node up to the first ancestor whose path is known.
+  std::vector<std::string_view> names;
+  const Held* at = &node;
+  while (at->lower_path.empty() && at->serial != kRootSerial) {
+    if (at->links.empty() || !at->base) return std::nullopt;
+    const Link& link = at->links.front();
+    if (link.from != LinkFrom::kDerived) return std::nullopt;
+    names.push_back(link.name);
+    at = find(link.parent);
+    if (at == nullptr) return std::nullopt;
+  }
+  if (!at->base) return std::nullopt;
+  std::string path = at->lower_path;
+  for (auto it = names.rbegin(); it != names.rend(); ++it) {
+    if (!path.empty()) path += '/';
+    path += *it;
+  }
+  return path;
+}
+
+std::optional<std::string> State::base_path(const Link& link) const {
+  if (link.from == LinkFrom::kMoved) return link.origin;
+  if (link.from == LinkFrom::kNew) return std::nullopt;
+  const Held* parent = find(link.parent);
+  if (parent == nullptr) return std::nullopt;
+  auto origin = origin_of(*parent);
+  if (!origin) return std::nullopt;
+  return join_path(*origin, link.name);
+}
+
+std::optional<std::string> State::path_of(const Held& node, size_t link) const {
+  if (node.serial == kRootSerial) return std::string();
+  if (link >= node.links.size()) return std::nullopt;
+  std::vector<std::string_view> names;
+  const Link* at = &node.links[link];
+  for (;;) {
+    names.push_back(at->name);
+    if (at->parent == kRootSerial) break;
+    const Held* parent = find(at->parent);
+    if (parent == nullptr || parent->links.empty()) return std::nullopt;
+    at = &parent->links.front();
+  }
+  std::string path;
+  for (auto it = names.rbegin(); it != names.rend(); ++it) {
+    if (!path.empty()) path += '/';
+    path += *it;
+  }
+  return path;
+}
+
+Serial State::by_identity(const sys::Stat& st) const {
+  auto it = identities_.find(identity_of(st));
+  return it == identities_.end() ? 0 : it->second;
+}
+
+Serial State::by_ino(uint64_t ino) const {
+  auto it = inos_.find(ino);
+  return it == inos_.end() ? 0 : it->second;
+}
+
+const State::SealMap* State::seals(uint32_t segment) const {
+  auto it = seals_.find(segment);
+  return it == seals_.end() ? nullptr : &it->second;
+}
+
+Held& State::add(Serial serial, mode_t mode, uint64_t ino) {
+  auto node = std::make_unique<Held>();
+  node->serial = serial;
+  node->mode = mode;
+  node->ino = ino;
+  Held& held = *node;
+  nodes_[serial] = std::move(node);
+  if (ino != 0) inos_.emplace(ino, serial);
+  next_serial_ = std::max(next_serial_, serial + 1);
+  return held;
+}
+
+void State::remove(Serial serial) {
+  Held* node = find(serial);
+  if (node == nullptr) return;
+  unindex(*node);
+  if (auto it = inos_.find(node->ino);
+      it != inos_.end() && it->second == serial)
+    inos_.erase(it);
+  if (node->body) node->body->map.clear([&](const Extent& e) { counted(e); });
+  nodes_.erase(serial);
+}
+
+void State::index(const Held& node) {
+  if (node.base && !node.is_dir() && node.base->nlink > 1)
+    identities_.emplace(identity_of(*node.base), node.serial);
+}
+
+void State::unindex(const Held& node) {
+  if (!node.base) return;
+  auto it = identities_.find(identity_of(*node.base));
+  if (it != identities_.end() && it->second == node.serial)
+    identities_.erase(it);
+}
+
+void State::touch(Held& node) {
+  node.touched = now_;
+  node.command = by_;
+}
+
+void State::touch_dir(Held& dir, const timespec& time) {
+  if ((dir.own & kOwnTimes) == 0 && dir.base) dir.atime = dir.base->atime;
+  dir.own |= kOwnTimes | kOwnCtime;
+  dir.mtime = dir.ctime = time;
+}
+
+// From here on the node's place in the draft no longer tells its place below.
+void State::pin_lower_path(Held& node) {
+  if (!node.base || !node.lower_path.empty()) return;
+  if (auto origin = origin_of(node)) node.lower_path = *origin;
+}
+
+bool State::is_within(const Held& node, const Held& dir) const {
+  const Held* at = &node;
+  while (at != nullptr && at != &dir) {
+    if (at->serial == kRootSerial || at->links.empty()) return false;
+    at = find(at->links.front().parent);
+  }
+  return at == &dir;
+}
+
+void State::note_deleted(const std::string& path, Deleted deleted) {
+  deleted.command = by_;
+  deleted.when = now_;
+  deleted_.insert_or_assign(path, std::move(deleted));
+}
+
+Link State::detach(Held& node, size_t index) {
+  pin_lower_path(node);
+  Link link = node.links[index];
+  if (link.from == LinkFrom::kDerived) {
+    if (auto path = base_path(link)) {
+      link.from = LinkFrom::kMoved;
+      link.origin = *path;
+      link.shadows = true;
+    } else {
+      link.from = LinkFrom::kNew;
+    }
+  }
+  if (Held* dir = find(link.parent)) {
+    if (link.shadows)
+      dir->names[link.name] = 0;
+    else
+      dir->names.erase(link.name);
+    if (node.is_dir()) --dir->nlink_delta;
+  }
+  node.links.erase(node.links.begin() + static_cast<long>(index));
+  return link;
+}
+
+void State::attach(Held& node, Held& dir, Link link) {
+  auto old = child(dir, link.name);
+  link.parent = dir.serial;
+  link.shadows = old.has_value();
+  if (link.from == LinkFrom::kMoved) {
+    auto origin = origin_of(dir);
+    if (origin && join_path(*origin, link.name) == link.origin) {
+      // Back where it came from: as if it had never left.
+      link.from = LinkFrom::kDerived;
+      link.origin.clear();
+      link.shadows = true;
+    }
+  }
+  dir.names[link.name] = node.serial;
+  if (node.is_dir()) ++dir.nlink_delta;
+  node.links.push_back(std::move(link));
+}
+
+void State::delete_link(Held& node, size_t index, const timespec& time) {
+  Link link = detach(node, index);
+  if (link.from == LinkFrom::kMoved && node.base) {
+    Deleted deleted{.base = *node.base, .target = node.target};
+    if (node.body && node.body->has_base) deleted.content = node.body->base;
+    note_deleted(link.origin, std::move(deleted));
+  }
+  node.own |= kOwnCtime;
+  node.ctime = time;
+  if (!node.is_dir()) --node.nlink_delta;
+  touch(node);
+}
+
+// Takes away what stands at `name`, if anything does.
+Status State::replace(Held& dir, const std::string& name,
+                      const std::optional<sys::Stat>& lower,
+                      const std::string& target, const timespec& time) {
+  auto serial = child(dir, name);
+  if (serial && *serial != 0) {
+    Held* old = find(*serial);
+    if (old == nullptr) return fail(Code::kCorrupt, "no node {}", *serial);
+    if (old->is_dir())
+      for (const auto& [entry, node] : old->names)
+        if (node != 0)
+          return fail(Code::kCorrupt, "directory {} is not empty", *serial);
+    for (size_t i = 0; i < old->links.size(); ++i)
+      if (old->links[i].parent == dir.serial && old->links[i].name == name) {
+        delete_link(*old, i, time);
+        return {};
+      }
+    return fail(Code::kCorrupt, "node {} lacks its name", *serial);
+  }
+  if (!lower) return {};
+  if (serial) return fail(Code::kCorrupt, "a name was deleted twice");
+  auto origin = origin_of(dir);
+  if (!origin) return fail(Code::kCorrupt, "no base to delete from");
+  note_deleted(join_path(*origin, name), {.base = *lower, .target = target});
+  dir.names[name] = 0;
+  if (S_ISDIR(lower->mode)) --dir.nlink_delta;
+  return {};
+}
+
+void State::counted(const Extent& dead) {
+  live_bytes_ -= std::min(live_bytes_, dead.length);
+  if (dead_) dead_(dead);
+}
+
+void State::drop_orphans() {
+  std::vector<Serial> gone;
+  for (const auto& [serial, node] : nodes_)
+    if (node->links.empty() && serial != kRootSerial) gone.push_back(serial);
+  for (Serial serial : gone) remove(serial);
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// State: what a draft holds, in memory. Built from nothing but records: the
+// live tree and every view apply the same records through the same apply(), so
+// a replay gives what was there. No I/O, no locks (the owner has them).
+//
+//   State state;
+//   TRY(state.apply(logged));          // validates; an error changed nothing
+//   Held* node = state.find(serial);   // valid until it is dropped
+//
+// A held node is one that the draft made, changed, or had to know because it
+// is an ancestor of such a one (a pin). All others are the lower's and do not
+// appear here. A held directory has a map name -> serial, 0 for gone; one with
+// a base also shows the names that the lower directory at its origin has.
+//
+// Any records, in any order, leave it sound: parents exist, directories have
+// one name, no cycles. It never aborts on what a journal says.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fs/beneath.h"
+#include "fs/extents.h"
+#include "fs/journal.h"
+#include "fs/records.h"
+#include "fs/segments.h"
+
+namespace stoplog::fs {
+
+// Which attributes are the draft's own; the others are the lower's, live.
+enum : uint8_t {
+  kOwnMode = 1,   // mode, uid, gid
+  kOwnTimes = 2,  // atime, mtime
+  kOwnCtime = 4,
+  kOwnAll = 7,
+};
+// Held::flags
+enum : uint32_t {
+  kAttrChanged = 1,    // the agent set mode, owner or times
+  kXattrsOwn = 2,      // the map here counts, not the lower's
+  kXattrsChanged = 4,  // and the agent changed it
+};
+
+enum class LinkFrom : uint8_t {
+  kNew = 0,      // a name the draft made
+  kDerived = 1,  // the base has it: parent's origin + name
+  kMoved = 2,    // of the base, but it stood at `origin` there
+};
+struct Link {
+  Serial parent = 0;
+  std::string name;
+  LinkFrom from = LinkFrom::kNew;
+  std::string origin;    // kMoved: the path in the base
+  bool shadows = false;  // when it goes, the name stays gone
+};
+
+// Content that the draft holds. Changed with `io` and the tree's lock held
+// exclusively, read with either held shared.
+struct FileBody {
+  std::shared_mutex io;
+  ExtentMap map;
+  sys::Stat lower;    // guard of the lower ranges
+  SegmentRange base;  // the base's content, when taken whole; length 0: not
+  bool has_base = false;
+  Hash128 base_hash;
+  uint64_t version = 0;  // counts changes of content
+};
+
+struct NameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view s) const {
+    return std::hash<std::string_view>()(s);
+  }
+};
+using NameMap =
+    std::unordered_map<std::string, Serial, NameHash, std::equal_to<>>;
+
+struct Held {
+  Serial serial = 0;
+  uint64_t ino = 0;
+  mode_t mode = 0;  // with the type bits
+  uid_t uid = 0;
+  gid_t gid = 0;
+  uint8_t own = 0;
+  uint32_t flags = 0;
+  uint32_t command = 0;
+  int32_t nlink_delta = 0;  // against the base's (against 0 without one)
+  dev_t rdev = 0;
+  timespec atime{}, mtime{}, ctime{};
+  Position touched = 0;
+  std::unique_ptr<sys::Stat> base;  // absent: made by the draft
+  // Where the base stands, when that is no longer first link's derived path.
+  std::string lower_path;
+  std::vector<Link> links;  // empty: unlinked
+  std::string target;
+  Xattrs xattrs;
+  std::shared_ptr<FileBody> body;  // files with content of their own
+  NameMap names;                   // directories
+  std::string drift;
+  timespec drift_time{};
+
+  bool is_dir() const { return S_ISDIR(mode); }
+  bool is_file() const { return S_ISREG(mode); }
+  // More than a pin: its own state may differ from the base's.
+  bool is_touched() const {
+    return !base || body || (flags & (kAttrChanged | kXattrsChanged)) != 0;
+  }
+};
+
+struct Deleted {
+  sys::Stat base;
+  std::string target;
+  uint32_t command = 0;
+  Position when = 0;
+  SegmentRange content;  // length counts only with segment != 0
+};
+
+class State {
+ public:
+  State();
+  State(State&&) = default;
+  State& operator=(State&&) = default;
+
+  Status apply(const Logged& logged);
+
+  Held* find(Serial serial);
+  const Held* find(Serial serial) const;
+  const Held& root() const { return *find(kRootSerial); }
+  // The held node of this name, 0 for gone, absent when the map is silent.
+  static std::optional<Serial> child(const Held& dir, std::string_view name);
+  // Where the node's base stands in the real tree; absent without one.
+  std::optional<std::string> origin_of(const Held& node) const;
+  // The path in the base that a link came from; absent for a new name.
+  std::optional<std::string> base_path(const Link& link) const;
+  // The path in the draft of one of its names; absent when unlinked.
+  std::optional<std::string> path_of(const Held& node, size_t link = 0) const;
+  // The held file that is the lower one with this identity.
+  Serial by_identity(const sys::Stat& st) const;
+  // Does another held node show this inode number?
+  Serial by_ino(uint64_t ino) const;
+
+  const std::unordered_map<Serial, std::unique_ptr<Held>>& nodes() const {
+    return nodes_;
+  }
+  const std::map<std::string, Deleted>& deleted() const { return deleted_; }
+  const std::vector<Mark>& marks() const { return marks_; }
+  uint32_t epoch() const { return epoch_; }
+  uint32_t command() const { return command_; }
+  Position position() const { return position_; }
+  Serial next_serial() const { return next_serial_; }
+  uint64_t next_ino() const { return next_ino_; }
+  uint32_t next_mark() const { return next_mark_; }
+  uint32_t next_segment() const { return next_segment_; }
+  uint64_t live_bytes() const { return live_bytes_; }
+  // The sealed ranges of one segment: offset -> (length, hash).
+  struct Seal {
+    uint32_t length;
+    uint64_t hash;
+  };
+  using SealMap = std::map<uint64_t, Seal>;
+  const SealMap* seals(uint32_t segment) const;
+
+  // Forgets unlinked nodes: at the end of a replay nobody has them open.
+  void drop_orphans();
+  // All records that make this state, up to StartRecord.
+  void snapshot(const std::function<Status(Record)>& sink,
+                Status& result) const;
+  // Called for each segment range that a change took out of use.
+  void on_dead(DeadSink sink) { dead_ = std::move(sink); }
+  void set_generation(uint32_t generation) { generation_ = generation; }
+
+ private:
+  Status on(const OpenRecord& r);
+  Status on(const AdoptRecord& r);
+  Status on(const CreateRecord& r);
+  Status on(const LinkRecord& r);
+  Status on(const UnlinkRecord& r);
+  Status on(const RenameRecord& r);
+  Status on(const SetAttrRecord& r);
+  Status on(const XattrRecord& r);
+  Status on(const TakeRecord& r);
+  Status on(const ExtentRecord& r);
+  Status on(const TruncateRecord& r);
+  Status on(const TouchRecord& r);
+  Status on(const PinRecord& r);
+  Status on(const SealRecord& r);
+  Status on(const MarkRecord& r);
+  Status on(const BaseMapRecord& r);
+  Status on(const DropRecord& r);
+  Status on(const DriftRecord& r);
+  Status on(const NodeRecord& r);
+  Status on(const GoneRecord& r);
+  Status on(const DeletedRecord& r);
+  Status on(const TableRecord& r);
+  Status on(const StartRecord& r);
+
+  Result<Held*> need(Serial serial);
+  Result<Held*> need_dir(Serial serial);
+  Result<Held*> need_body(Serial serial);
+  Held& add(Serial serial, mode_t mode, uint64_t ino);
+  void remove(Serial serial);
+  void touch(Held& node);
+  void touch_dir(Held& dir, const timespec& time);
+  void index(const Held& node);
+  void unindex(const Held& node);
+  void pin_lower_path(Held& node);
+  bool is_within(const Held& node, const Held& dir) const;
+  void note_deleted(const std::string& path, Deleted deleted);
+  void delete_link(Held& node, size_t link, const timespec& time);
+  void attach(Held& node, Held& dir, Link link);
+  Link detach(Held& node, size_t link);
+  Status replace(Held& dir, const std::string& name,
+                 const std::optional<sys::Stat>& lower,
+                 const std::string& target, const timespec& time);
+  Status exchange(const RenameRecord& r);
+  void counted(const Extent& dead);
+  Status wire_snapshot();
+  // fs/state_base.cc
+  struct BaseIndex;
+  void base_moved(const std::string& from, const std::string& to);
+  void base_removed(const BaseChange& change, BaseIndex& index);
+  void base_stands(const BaseChange& change, Position reviewed);
+  Held* find_path(const RelPath& path, size_t* link);
+
+  std::unordered_map<Serial, std::unique_ptr<Held>> nodes_;
+  std::map<std::string, Deleted> deleted_;
+  struct IdentityHash {
+    size_t operator()(const Identity& id) const {
+      return std::hash<uint64_t>()(id.ino * 0x9e3779b97f4a7c15u ^ id.dev);
+    }
+  };
+  std::unordered_map<Identity, Serial, IdentityHash> identities_;
+  std::unordered_map<uint64_t, Serial> inos_;
+  std::unordered_map<uint32_t, SealMap> seals_;
+  std::vector<Mark> marks_;
+  Serial next_serial_ = kRootSerial + 1;
+  uint64_t next_ino_ = 1;
+  uint32_t epoch_ = 1;
+  uint32_t command_ = 0;
+  uint32_t next_mark_ = 1;
+  uint32_t next_segment_ = 1;
+  uint32_t generation_ = 1;
+  Position position_ = 0;
+  uint64_t live_bytes_ = 0;
+  DeadSink dead_;
+  // Of the record being applied.
+  Position now_ = 0;
+  uint32_t by_ = 0;
+};
+
+std::string join_path(std::string_view parent, std::string_view name);
+
+}  // namespace stoplog::fs

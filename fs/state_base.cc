@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a commit the real tree has what the draft had at the reviewed mark.
+// The records of a base map turn what was committed and left alone since into
+// clean lower nodes; what was touched since stays held over the new base.
+#include <algorithm>
+
+#include "fs/state.h"
+
+namespace stoplog::fs {
+namespace {
+
+// `path` with the leading `from` replaced by `to`; absent when not within.
+std::optional<std::string> rebased(const std::string& path,
+                                   const std::string& from,
+                                   const std::string& to) {
+  if (!path.starts_with(from)) return std::nullopt;
+  if (path.size() == from.size()) return to;
+  if (path[from.size()] != '/') return std::nullopt;
+  return to + path.substr(from.size());
+}
+
+std::string parent_of(const std::string& path) {
+  size_t cut = path.rfind('/');
+  return cut == std::string::npos ? std::string() : path.substr(0, cut);
+}
+
+}  // namespace
+
+// Held directories by the place of their base.
+struct State::BaseIndex {
+  std::unordered_map<std::string, Serial> dirs;
+};
+
+Held* State::find_path(const RelPath& path, size_t* link) {
+  Held* at = find(kRootSerial);
+  Serial parent = 0;
+  std::string_view last;
+  for (std::string_view name : path.components()) {
+    auto serial = child(*at, name);
+    if (!serial || *serial == 0) return nullptr;
+    parent = at->serial;
+    last = name;
+    at = find(*serial);
+    if (at == nullptr) return nullptr;
+  }
+  for (size_t i = 0; i < at->links.size(); ++i)
+    if (at->links[i].parent == parent && at->links[i].name == last) {
+      *link = i;
+      return at;
+    }
+  return nullptr;
+}
+
+// The real tree renamed `from` to `to`: places of bases move along.
+void State::base_moved(const std::string& from, const std::string& to) {
+  for (auto& [serial, node] : nodes_) {
+    if (auto path = rebased(node->lower_path, from, to))
+      node->lower_path = *path;
+    for (Link& link : node->links) {
+      if (link.from != LinkFrom::kMoved) continue;
+      if (auto path = rebased(link.origin, from, to)) link.origin = *path;
+      const Held* dir = find(link.parent);
+      auto origin = dir ? origin_of(*dir) : std::nullopt;
+      if (!origin || join_path(*origin, link.name) != link.origin) continue;
+      link.from = LinkFrom::kDerived;
+      link.origin.clear();
+      link.shadows = true;
+    }
+  }
+  std::map<std::string, Deleted> moved;
+  for (auto it = deleted_.lower_bound(from); it != deleted_.end();) {
+    auto path = rebased(it->first, from, to);
+    if (!path) {
+      if (!it->first.starts_with(from)) break;
+      ++it;
+      continue;
+    }
+    moved.emplace(*path, std::move(it->second));
+    it = deleted_.erase(it);
+  }
+  deleted_.merge(moved);
+}
+
+void State::base_removed(const BaseChange& change, BaseIndex& index) {
+  const std::string& path = change.path.str();
+  deleted_.erase(path);
+  auto it = index.dirs.find(parent_of(path));
+  if (it == index.dirs.end()) return;
+  Held* dir = find(it->second);
+  if (dir == nullptr) return;
+  auto name = dir->names.find(change.path.name());
+  if (name != dir->names.end() && name->second == 0) {
+    dir->names.erase(name);
+    if (change.before && S_ISDIR(change.before->mode)) ++dir->nlink_delta;
+  }
+}
+
+void State::base_stands(const BaseChange& change, Position reviewed) {
+  const std::string& path = change.path.str();
+  size_t at = 0;
+  Held* node = find_path(change.path, &at);
+  if (node == nullptr || (node->mode & S_IFMT) != (change.now->mode & S_IFMT)) {
+    // Deleted or made anew since: the draft still wants the base gone.
+    if (Deleted* d = deleted_.contains(path) ? &deleted_[path] : nullptr)
+      *d = Deleted{.base = *change.now,
+                   .target = {},
+                   .command = d->command,
+                   .when = d->when,
+                   .content = {}};
+    else if (node != nullptr)
+      note_deleted(path, {.base = *change.now});
+    return;
+  }
+  deleted_.erase(path);
+  Link& link = node->links[at];
+  Held* dir = find(link.parent);
+  if (dir == nullptr || !dir->base) return;  // stands on nothing: stays held
+  bool was_in_base = link.from == LinkFrom::kDerived;
+  link.from = LinkFrom::kDerived;
+  link.origin.clear();
+  link.shadows = true;
+  if (node->is_dir() && !was_in_base) --dir->nlink_delta;
+  unindex(*node);
+  node->lower_path.clear();
+  if (at != 0) std::swap(node->links[0], node->links[at]);
+  bool is_new = !node->base;
+  node->base = std::make_unique<sys::Stat>(*change.now);
+  if (node->touched <= reviewed) {
+    node->own = 0;
+    node->flags = 0;
+    node->xattrs.clear();
+    node->target.clear();
+    node->drift.clear();
+    if (node->body) node->body->map.clear([&](const Extent& e) { counted(e); });
+    node->body.reset();
+    if (!node->is_dir()) {
+      int32_t seen = 0;
+      for (const Link& l : node->links)
+        if (l.from == LinkFrom::kNew) ++seen;
+      node->nlink_delta = seen;
+    }
+  } else {
+    if (node->body) {
+      node->body->has_base = false;
+      node->body->base = {};
+    }
+    if (!node->is_dir())
+      node->nlink_delta -= static_cast<int32_t>(change.now->nlink);
+  }
+  if (is_new && node->is_dir()) node->nlink_delta -= 2;
+  index(*node);
+}
+
+Status State::on(const BaseMapRecord& r) {
+  BaseIndex index;
+  for (const auto& [serial, node] : nodes_)
+    if (node->is_dir())
+      if (auto origin = origin_of(*node)) index.dirs.emplace(*origin, serial);
+  for (const BaseChange& change : r.changes) {
+    if (change.from) {
+      base_removed({.path = *change.from,
+                    .now = {},
+                    .from = {},
+                    .preimage = {},
+                    .before = change.before,
+                    .before_target = {}},
+                   index);
+      base_moved(change.from->str(), change.path.str());
+    }
+    if (change.now)
+      base_stands(change, r.reviewed);
+    else
+      base_removed(change, index);
+  }
+  // Directories that only carried the times of changes inside show the real
+  // ones again.
+  for (const BaseChange& change : r.changes) {
+    size_t at = 0;
+    RelPath parent = change.path.parent();
+    Held* dir = parent.is_root() ? find(kRootSerial) : find_path(parent, &at);
+    if (dir != nullptr && dir->base && (dir->flags & kAttrChanged) == 0 &&
+        (dir->own & kOwnMode) == 0)
+      dir->own = 0;
+  }
+  return {};
+}
+
+}  // namespace stoplog::fs

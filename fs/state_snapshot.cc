@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole state as records, and back. A generation starts with one; fork and
+// rollback are one too.
+#include <algorithm>
+#include <unordered_set>
+
+#include "fs/state.h"
+
+namespace stoplog::fs {
+namespace {
+
+NodeRecord record_of(const Held& node) {
+  NodeRecord r;
+  r.serial = node.serial;
+  r.ino = node.ino;
+  r.mode = node.mode;
+  r.uid = node.uid;
+  r.gid = node.gid;
+  r.rdev = node.rdev;
+  r.atime = node.atime;
+  r.mtime = node.mtime;
+  r.ctime = node.ctime;
+  r.flags = node.flags | static_cast<uint32_t>(node.own) << 24;
+  r.command = node.command;
+  r.nlink_delta = node.nlink_delta;
+  r.touched = node.touched;
+  if (node.base) r.base = *node.base;
+  r.lower_path = node.lower_path;
+  for (const Link& link : node.links)
+    r.links.push_back({.parent = link.parent,
+                       .name = link.name,
+                       .from = static_cast<uint8_t>(link.from),
+                       .origin = link.origin,
+                       .shadows = link.shadows});
+  r.target = node.target;
+  r.xattrs = node.xattrs;
+  if (node.body) {
+    const FileBody& body = *node.body;
+    r.has_content = true;
+    r.size = body.map.size();
+    r.extents = body.map.all();
+    r.lower = body.lower;
+    r.has_base = body.has_base;
+    r.base_segment = body.base.segment;
+    r.base_at = body.base.at;
+    r.base_hash = body.base_hash;
+  }
+  r.drift = node.drift;
+  r.drift_time = node.drift_time;
+  return r;
+}
+
+}  // namespace
+
+void State::snapshot(const std::function<Status(Record)>& sink,
+                     Status& result) const {
+  auto put = [&](Record record) {
+    if (result) result = sink(std::move(record));
+  };
+  for (const auto& [serial, node] : nodes_)
+    // Unlinked files are open in some process: they have no future.
+    if (!node->links.empty() || serial == kRootSerial) put(record_of(*node));
+  for (const auto& [serial, node] : nodes_) {
+    GoneRecord gone{.dir = serial, .names = {}};
+    for (const auto& [name, child] : node->names)
+      if (child == 0) gone.names.push_back(name);
+    if (!gone.names.empty()) put(std::move(gone));
+  }
+  for (const auto& [path, d] : deleted_)
+    put(DeletedRecord{.path = path,
+                      .base = d.base,
+                      .target = d.target,
+                      .command = d.command,
+                      .when = d.when,
+                      .segment = d.content.segment,
+                      .at = d.content.at});
+  for (const auto& [segment, seals] : seals_)
+    for (const auto& [at, seal] : seals)
+      put(SealRecord{.segment = segment,
+                     .at = at,
+                     .length = seal.length,
+                     .hash = seal.hash});
+  put(TableRecord{.next_serial = next_serial_,
+                  .next_ino = next_ino_,
+                  .epoch = epoch_,
+                  .command = command_,
+                  .next_mark = next_mark_,
+                  .next_segment = next_segment_,
+                  .position = position_,
+                  .marks = marks_});
+  put(StartRecord{});
+}
+
+Status State::on(const NodeRecord& r) {
+  if (r.serial == 0 || r.serial >= 1ull << 60 ||
+      (r.serial != kRootSerial && find(r.serial) != nullptr))
+    return fail(Code::kCorrupt, "serial {} is taken", r.serial);
+  if (S_ISDIR(r.mode) && r.links.size() > 1)
+    return fail(Code::kCorrupt, "a directory with two names");
+  if (r.serial == kRootSerial &&
+      (!S_ISDIR(r.mode) || !r.links.empty() || !r.base))
+    return fail(Code::kCorrupt, "a root that is none");
+  if (r.has_content && !S_ISREG(r.mode))
+    return fail(Code::kCorrupt, "content of no file");
+  if (r.serial == kRootSerial) nodes_.erase(kRootSerial);
+  Held& node = add(r.serial, r.mode, r.ino);
+  node.uid = r.uid;
+  node.gid = r.gid;
+  node.rdev = r.rdev;
+  node.atime = r.atime;
+  node.mtime = r.mtime;
+  node.ctime = r.ctime;
+  node.own = (r.flags >> 24) & kOwnAll;
+  node.flags = r.flags & 0xffffff;
+  node.command = r.command;
+  node.nlink_delta = r.nlink_delta;
+  node.touched = r.touched;
+  if (r.base) node.base = std::make_unique<sys::Stat>(*r.base);
+  node.lower_path = r.lower_path;
+  node.target = r.target;
+  node.xattrs = r.xattrs;
+  node.drift = r.drift;
+  node.drift_time = r.drift_time;
+  for (const LinkState& link : r.links)
+    node.links.push_back({.parent = link.parent,
+                          .name = link.name,
+                          .from = static_cast<LinkFrom>(link.from),
+                          .origin = link.origin,
+                          .shadows = link.shadows});
+  if (r.has_content) {
+    node.body = std::make_shared<FileBody>();
+    FileBody& body = *node.body;
+    for (const Extent& e : r.extents) {
+      if (e.offset > INT64_MAX || e.length > INT64_MAX - e.offset ||
+          e.at > INT64_MAX || e.length > INT64_MAX - e.at)
+        return fail(Code::kCorrupt, "an extent out of bounds");
+      body.map.put(e);
+    }
+    body.map.truncate(std::min<uint64_t>(r.size, INT64_MAX));
+    body.lower = r.lower;
+    body.has_base = r.has_base;
+    body.base = {
+        .segment = r.base_segment, .at = r.base_at, .length = r.lower.size};
+    body.base_hash = r.base_hash;
+    live_bytes_ += body.map.segment_bytes();
+  }
+  index(node);
+  return {};
+}
+
+Status State::on(const GoneRecord& r) {
+  Held* dir = TRY(need_dir(r.dir));
+  for (const std::string& name : r.names) dir->names.try_emplace(name, 0);
+  return {};
+}
+
+Status State::on(const DeletedRecord& r) {
+  deleted_.insert_or_assign(
+      r.path, Deleted{.base = r.base,
+                      .target = r.target,
+                      .command = r.command,
+                      .when = r.when,
+                      .content = {.segment = r.segment,
+                                  .at = r.at,
+                                  .length = r.segment != 0 ? r.base.size : 0}});
+  return {};
+}
+
+Status State::on(const TableRecord& r) {
+  next_serial_ = std::max(next_serial_, r.next_serial);
+  next_ino_ = std::max(next_ino_, r.next_ino);
+  epoch_ = r.epoch;
+  command_ = r.command;
+  next_mark_ = r.next_mark;
+  next_segment_ = std::max(next_segment_, r.next_segment);
+  marks_ = r.marks;
+  return {};
+}
+
+// Links were read before the directories that they name, perhaps.
+Status State::on(const StartRecord&) {
+  for (auto& [serial, node] : nodes_) {
+    for (const Link& link : node->links) {
+      Held* dir = TRY(need_dir(link.parent));
+      auto [it, added] = dir->names.insert_or_assign(link.name, serial);
+      if (!added && it->second != serial)
+        return fail(Code::kCorrupt, "two nodes of one name");
+    }
+  }
+  // Every directory must reach the root; each is walked once.
+  std::unordered_set<Serial> sound{kRootSerial};
+  for (auto& [serial, node] : nodes_) {
+    std::vector<Serial> trail;
+    const Held* at = node.get();
+    while (!sound.contains(at->serial)) {
+      if (at->links.empty() || trail.size() > nodes_.size())
+        return fail(Code::kCorrupt, "node {} hangs in the air", serial);
+      trail.push_back(at->serial);
+      at = find(at->links.front().parent);
+    }
+    sound.insert(trail.begin(), trail.end());
+  }
+  return {};
+}
+
+}  // namespace stoplog::fs
