@@ -93,4 +93,16 @@ Result<Fd> open_quiet(int dir, std::string_view path, int flags) {
   return fd;
 }
 
+Result<struct statvfs> fstatvfs(int fd) {
+  struct statvfs st{};
+  if (::fstatvfs(fd, &st) < 0) return fail_errno(errno);
+  return st;
+}
+
+timespec coarse_now() {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &t);
+  return t;
+}
+
 }  // namespace stoplog::sys

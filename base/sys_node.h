@@ -4,6 +4,8 @@
 // few calls on open files that content stores need (holes, directories).
 #pragma once
 
+#include <sys/statvfs.h>
+
 #include <functional>
 #include <string>
 #include <string_view>
@@ -32,5 +34,11 @@ Status list_dir(
 
 // O_NOATIME where the kernel allows it (owner or CAP_FOWNER), else without.
 Result<Fd> open_quiet(int dir, std::string_view path, int flags);
+
+Result<struct statvfs> fstatvfs(int fd);
+
+// The clock that local file systems stamp with: it moves once a tick (1-4 ms),
+// so that writes in one tick share a time.
+timespec coarse_now();
 
 }  // namespace stoplog::sys

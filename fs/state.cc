@@ -147,6 +147,7 @@ void State::touch_dir(Held& dir, const timespec& time) {
   if ((dir.own & kOwnTimes) == 0 && dir.base) dir.atime = dir.base->atime;
   dir.own |= kOwnTimes | kOwnCtime;
   dir.mtime = dir.ctime = time;
+  ++dir.version;
 }
 
 // From here on the node's place in the draft no longer tells its place below.

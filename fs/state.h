@@ -106,6 +106,7 @@ struct Held {
   Xattrs xattrs;
   std::shared_ptr<FileBody> body;  // files with content of their own
   NameMap names;                   // directories
+  uint64_t version = 0;            // of the names; not kept on disk
   std::string drift;
   timespec drift_time{};
 
@@ -119,10 +120,10 @@ struct Held {
 
 struct Deleted {
   sys::Stat base;
-  std::string target;
+  std::string target{};
   uint32_t command = 0;
   Position when = 0;
-  SegmentRange content;  // length counts only with segment != 0
+  SegmentRange content{};  // length counts only with segment != 0
 };
 
 class State {
@@ -144,6 +145,8 @@ class State {
   std::optional<std::string> base_path(const Link& link) const;
   // The path in the draft of one of its names; absent when unlinked.
   std::optional<std::string> path_of(const Held& node, size_t link = 0) const;
+  // True when `node` is `dir` or beneath it.
+  bool is_within(const Held& node, const Held& dir) const;
   // The held file that is the lower one with this identity.
   Serial by_identity(const sys::Stat& st) const;
   // Does another held node show this inode number?
@@ -214,7 +217,6 @@ class State {
   void index(const Held& node);
   void unindex(const Held& node);
   void pin_lower_path(Held& node);
-  bool is_within(const Held& node, const Held& dir) const;
   void note_deleted(const std::string& path, Deleted deleted);
   void delete_link(Held& node, size_t link, const timespec& time);
   void attach(Held& node, Held& dir, Link link);

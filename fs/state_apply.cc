@@ -97,7 +97,7 @@ Status State::on(const CreateRecord& r) {
   node.nlink_delta = node.is_dir() ? 2 : dir != nullptr ? 1 : 0;
   // Numbers of new nodes count up with bit 62 set.
   if ((r.ino >> 61) == 2)
-    next_ino_ = std::max(next_ino_, (r.ino & ~(1ull << 62)) + 1);
+    next_ino_ = std::max<uint64_t>(next_ino_, (r.ino & ~(1ull << 62)) + 1);
   touch(node);
   if (dir != nullptr) {
     attach(node, *dir, {.parent = 0, .name = r.name, .from = {}, .origin = {}});

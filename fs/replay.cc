@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/replay.h"
+
+#include <fmt/format.h>
+
+namespace stoplog::fs {
+namespace {
+
+constexpr size_t kMostNotes = 20;  // a ruined journal must not flood a terminal
+
+struct Generation {
+  Fd fd;
+  JournalHead head;
+};
+
+// The generation that holds `until`: the last that starts at or before it.
+Result<Generation> find_generation(int draft_dir, Position until) {
+  std::vector<uint32_t> numbers = TRY(list_generations(draft_dir));
+  if (numbers.empty()) return fail_errno(ENOENT, "the draft has no journal");
+  for (auto it = numbers.rbegin(); it != numbers.rend(); ++it) {
+    Generation source;
+    source.fd = TRY_CTX(open_generation(draft_dir, *it, O_RDONLY), "journal");
+    source.head = TRY(read_head(source.fd.get()));
+    if (source.head.first <= until) return source;
+  }
+  return fail(Code::kInvalid, "position {} is no longer in the journal", until);
+}
+
+void note(std::vector<std::string>& notes, std::string text) {
+  if (notes.size() < kMostNotes) notes.push_back(std::move(text));
+}
+
+}  // namespace
+
+Result<Replayed> replay(int draft_dir, Position until) {
+  Generation source = TRY(find_generation(draft_dir, until));
+  Replayed result;
+  result.head = source.head;
+  result.generation = source.head.open.generation;
+  result.state.set_generation(result.generation);
+  result.end = TRY(journal_scan(
+      source.fd.get(), source.head, until, [&](const Logged& logged) -> Status {
+        ++result.records;
+        auto applied = result.state.apply(logged);
+        if (!applied) {
+          // After a gap, records can refer to what was lost.
+          result.damaged = true;
+          note(result.notes,
+               fmt::format("record {} cannot be applied: {}", logged.position,
+                           applied.error().text()));
+        }
+        return {};
+      }));
+  for (const Damage& gap : result.end.damage) {
+    result.damaged = true;
+    note(result.notes,
+         fmt::format("the journal is damaged: records {} to {} are lost",
+                     gap.first_lost, gap.last_lost));
+  }
+  if (result.end.torn > 0 && !result.end.stopped)
+    note(result.notes,
+         fmt::format("{} bytes of an unfinished record at the end are cut",
+                     result.end.torn));
+  result.state.drop_orphans();
+  return result;
+}
+
+}  // namespace stoplog::fs

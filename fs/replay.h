@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the journal to a State, at its end or at any position before. Nothing
+// on disk changes: who opens a draft for writing cuts torn tails afterwards
+// (Journal::resume), and only with the draft's lock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fs/state.h"
+
+namespace stoplog::fs {
+
+inline constexpr Position kEnd = UINT64_MAX;
+
+struct Replayed {
+  State state;
+  JournalHead head;
+  ScanEnd end;
+  uint32_t generation = 0;
+  uint64_t records = 0;
+  // Records lost in the middle: the draft opens read-only.
+  bool damaged = false;
+  std::vector<std::string> notes;  // for people: what was found and done
+};
+
+// ENOENT when there is no journal; Code::kInvalid for a position that no
+// generation holds any more.
+Result<Replayed> replay(int draft_dir, Position until = kEnd);
+
+}  // namespace stoplog::fs

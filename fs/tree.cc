@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening, closing, and the small questions.
+#include "fs/tree.h"
+
+#include "base/sys_node.h"
+#include "base/sys_process.h"
+#include "fs/layout.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+namespace {
+
+Result<uint64_t> random_number() {
+  uint64_t number = 0;
+  TRY(sys::getrandom(std::as_writable_bytes(std::span(&number, 1))));
+  return number;
+}
+
+// What a crash in mid-checkpoint left.
+Status remove_unfinished(int draft_dir) {
+  auto dir =
+      sys::openat(draft_dir, layout::kJournalDir, O_RDONLY | O_DIRECTORY);
+  if (!dir) return {};
+  std::vector<std::string> names;
+  TRY(sys::list_dir(dir->get(),
+                    [&](std::string_view name, unsigned char, uint64_t) {
+                      if (name.ends_with(layout::kNewSuffix))
+                        names.emplace_back(name);
+                    }));
+  for (const std::string& name : names) TRY(sys::unlinkat(dir->get(), name));
+  return {};
+}
+
+}  // namespace
+
+Tree::Impl::Impl(const TreeOptions& options)
+    : options_(options), quota_(options.quota) {
+  observer_ = options.observer;
+  slots_.resize(2);  // 0 is no slot, 1 the root
+  slots_[kRootId].used = true;
+  slots_[kRootId].serial = kRootSerial;
+  slots_[kRootId].type = S_IFDIR;
+  slots_[kRootId].lookups = 1;
+  by_serial_[kRootSerial] = kRootId;
+}
+
+Tree::Impl::~Impl() = default;
+
+Status Tree::Impl::open() {
+  draft_dir_ = TRY(sys::dup(options_.draft_dir));
+  base_ = TRY(share_root(options_.base));
+  base_stat_ = TRY(sys::fstat(base_->get()));
+  slots_[kRootId].ino = base_stat_.ino;
+  TRY(remove_unfinished(draft_dir_.get()));
+  segments_ = TRY(Segments::open(draft_dir_.get(), true));
+  auto replayed = replay(draft_dir_.get());
+  if (!replayed && replayed.error().err() == ENOENT) {
+    OpenRecord open{.draft = TRY(random_number()),
+                    .generation = 1,
+                    .cookie_seed = TRY(random_number())};
+    journal_ = TRY(Journal::create(draft_dir_.get(), open, 0));
+    TRY(journal_->publish());
+    cookie_seed_ = open.cookie_seed;
+    return {};
+  }
+  if (!replayed) return std::unexpected(std::move(replayed).error());
+  state_ = std::move(replayed->state);
+  notes_ = std::move(replayed->notes);
+  read_only_ = replayed->damaged;
+  cookie_seed_ = replayed->head.open.cookie_seed;
+  segments_->raise_next(state_.next_segment());
+  if (!read_only_)
+    journal_ =
+        TRY(Journal::resume(draft_dir_.get(), replayed->head, replayed->end));
+  for (const auto& [serial, node] : state_.nodes())
+    if (node->body && node->body->map.has_lower()) unpinned_.insert(serial);
+  return {};
+}
+
+Tree::Tree(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tree::~Tree() = default;
+
+Result<std::unique_ptr<Tree>> Tree::open(const TreeOptions& options) {
+  auto impl = std::make_unique<Impl>(options);
+  TRY(impl->open());
+  return std::unique_ptr<Tree>(new Tree(std::move(impl)));
+}
+
+std::vector<std::string> Tree::recovery_notes() const { return impl_->notes_; }
+
+bool Tree::read_only() const { return impl_->read_only_; }
+
+void Tree::set_observer(Observer* observer) { impl_->observer_ = observer; }
+
+void Tree::set_quota(const Quota& quota) {
+  std::unique_lock lock(impl_->mutex_);
+  impl_->quota_ = quota;
+}
+
+Stats Tree::stats() const {
+  std::shared_lock lock(impl_->mutex_);
+  const Impl& t = *impl_;
+  Stats stats;
+  stats.live_nodes = t.slots_.size() - t.free_.size() - 1;
+  stats.touched_nodes = t.state_.nodes().size() - 1;
+  stats.held_bytes = t.state_.live_bytes();
+  stats.journal_bytes = t.journal_ ? t.journal_->bytes() : 0;
+  // Slot, entry in by_name_ (node and bucket), and long names.
+  stats.node_memory = stats.live_nodes * (sizeof(Live) + 48) + t.name_memory_;
+  stats.open_fds =
+      t.dir_fds_.size() + t.file_fds_.size() + t.segments_->open_fds();
+  stats.unpinned_files = t.unpinned_.size();
+  stats.denials = t.denials_;
+  return stats;
+}
+
+Status Tree::fsync() {
+  Impl& t = *impl_;
+  TRY(t.writable());
+  // Data first: a record must not become durable before what it speaks of.
+  TRY(t.segments_->sync());
+  std::shared_lock lock(t.mutex_);
+  Journal* journal = t.journal_.get();
+  lock.unlock();
+  return journal->sync();
+}
+
+Result<struct statvfs> Tree::statfs() {
+  Impl& t = *impl_;
+  struct statvfs st = TRY(sys::fstatvfs(t.draft_dir_.get()));
+  std::shared_lock lock(t.mutex_);
+  if (t.quota_.bytes != UINT64_MAX && st.f_frsize > 0) {
+    uint64_t used = t.state_.live_bytes() / st.f_frsize;
+    st.f_blocks = t.quota_.bytes / st.f_frsize;
+    uint64_t left = st.f_blocks > used ? st.f_blocks - used : 0;
+    st.f_bfree = std::min<uint64_t>(st.f_bfree, left);
+    st.f_bavail = std::min<uint64_t>(st.f_bavail, left);
+  }
+  if (t.quota_.inodes != UINT64_MAX) {
+    uint64_t used = t.state_.nodes().size();
+    st.f_files = t.quota_.inodes;
+    uint64_t left = st.f_files > used ? st.f_files - used : 0;
+    st.f_ffree = st.f_favail = left;
+  }
+  st.f_namemax = 255;
+  return st;
+}
+
+}  // namespace stoplog::fs

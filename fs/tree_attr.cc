@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes: the draft's own over the lower's live ones.
+#include <algorithm>
+
+#include "base/sys_node.h"
+#include "fs/acl.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+namespace {
+
+Attr from_stat(const sys::Stat& st) {
+  return {.ino = st.ino,
+          .mode = st.mode,
+          .nlink = st.nlink,
+          .uid = st.uid,
+          .gid = st.gid,
+          .rdev = st.rdev,
+          .size = st.size,
+          .blocks = st.blocks,
+          .atime = st.atime,
+          .mtime = st.mtime,
+          .ctime = st.ctime};
+}
+
+uint32_t shown_nlink(const NodeView& v, uint32_t lower) {
+  // Some file systems (btrfs) count no subdirectories: they say 1.
+  if (S_ISDIR(v.mode) && v.has_base && lower == 1) return 1;
+  int64_t n = int64_t{v.has_base ? lower : 0} + v.nlink_delta;
+  return static_cast<uint32_t>(std::max<int64_t>(n, 0));
+}
+
+}  // namespace
+
+Result<Attr> Tree::Impl::compose(const NodeView& v, Source& source) {
+  source = Source::kHeld;
+  if (v.serial == 0) {
+    sys::Stat st = TRY(lower_stat(v));
+    source = Source::kLower;
+    Attr attr = from_stat(st);
+    if (v.unlinked && attr.nlink > 0) --attr.nlink;
+    attr.ino = v.ino;
+    return attr;
+  }
+  Attr attr;
+  if (v.has_base && (v.own != kOwnAll || !v.body)) {
+    // What is not the draft's own is live; when the lower is gone, as it was
+    // when the draft first saw it.
+    auto st = lower_stat(v);
+    if (!st && st.error().err() != ENOENT && st.error().err() != ESTALE &&
+        st.error().err() != ENOTDIR && st.error().err() != ELOOP)
+      return std::unexpected(std::move(st).error());
+    if (st) source = Source::kLower;
+    attr = from_stat(st ? *st : v.base);
+  } else if (v.has_base) {
+    attr = from_stat(v.base);
+  }
+  attr.ino = v.ino;
+  attr.nlink = shown_nlink(v, attr.nlink);
+  if ((v.own & kOwnMode) != 0) {
+    attr.mode = v.mode;
+    attr.uid = v.uid;
+    attr.gid = v.gid;
+  }
+  attr.mode = (attr.mode & 07777) | (v.mode & S_IFMT);
+  if ((v.own & kOwnTimes) != 0) {
+    attr.atime = v.atime;
+    attr.mtime = v.mtime;
+  }
+  if ((v.own & kOwnCtime) != 0) attr.ctime = v.ctime;
+  if (!v.has_base) attr.rdev = v.rdev;
+  if (v.body) {
+    attr.size = v.size;
+    attr.blocks = (v.allocated + 511) / 512;
+  } else if (!v.has_base) {
+    attr.size = S_ISLNK(v.mode) ? v.target.size() : S_ISDIR(v.mode) ? 4096 : 0;
+    attr.blocks = S_ISDIR(v.mode) ? 8 : 0;
+  }
+  return attr;
+}
+
+Result<Entry> Tree::Impl::entry_of(NodeId id) {
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+    if (view.serial == kRootSerial) view.ino = base_stat_.ino;
+  }
+  Entry entry{.id = id, .attr = {}};
+  entry.attr = TRY(compose(view, entry.attr_source));
+  entry.name_source = view.name_held ? Source::kHeld : Source::kLower;
+  entry.lower_links = view.links && entry.attr_source == Source::kLower;
+  if (view.rule == Rule::kMask && S_ISREG(entry.attr.mode)) {
+    std::shared_lock lock(mutex_);
+    if (const Live* live = get(id)) {
+      auto content =
+          options_.rules->mask_content(lower_path(*live).value_or(""));
+      entry.attr.size = content.size();
+      entry.attr.blocks = (content.size() + 511) / 512;
+    }
+  }
+  return entry;
+}
+
+Result<Entry> Tree::getattr(NodeId node) { return impl_->entry_of(node); }
+
+// Drops setuid, setgid and file capabilities, as a write by another does.
+Status Tree::Impl::clear_privileges(NodeId id) {
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+  }
+  Source source{};
+  Attr attr = TRY(compose(view, source));
+  mode_t mode = attr.mode & 07777;
+  mode_t kept = mode & ~static_cast<mode_t>(S_ISUID);
+  if ((mode & S_IXGRP) != 0) kept &= ~static_cast<mode_t>(S_ISGID);
+  Xattrs xattrs = TRY(xattrs_of(view));
+  bool had_caps = xattrs.erase("security.capability") > 0;
+  if (kept == mode && !had_caps) return {};
+  TRY(hold(id));
+  std::unique_lock lock(mutex_);
+  const Live* live = get(id);
+  if (live == nullptr) return fail_errno(ESTALE);
+  timespec now = sys::coarse_now();
+  std::vector<Record> records;
+  if (kept != mode)
+    records.push_back(SetAttrRecord{.serial = live->serial,
+                                    .own = kOwnAll,
+                                    .by_user = true,
+                                    .mode = kept,
+                                    .uid = attr.uid,
+                                    .gid = attr.gid,
+                                    .atime = attr.atime,
+                                    .mtime = attr.mtime,
+                                    .ctime = now});
+  if (had_caps)
+    records.push_back(XattrRecord{
+        .serial = live->serial, .xattrs = std::move(xattrs), .ctime = now});
+  return append(std::move(records));
+}
+
+Result<Entry> Tree::setattr(NodeId node, const SetAttr& set,
+                            const Caller& caller) {
+  Impl& t = *impl_;
+  TRY(t.check_change(node, "setattr", &caller));
+  if ((set.set & kKillSuidgid) != 0) TRY(t.clear_privileges(node));
+  if ((set.set & kSetSize) != 0) TRY(t.resize(node, set.size));
+  constexpr uint32_t kAttrs = kSetMode | kSetUid | kSetGid | kSetAtime |
+                              kSetMtime | kSetCtime | kSetAtimeNow |
+                              kSetMtimeNow;
+  if ((set.set & kAttrs) == 0) return t.entry_of(node);
+  TRY(t.hold(node));
+  NodeView view;
+  {
+    std::shared_lock lock(t.mutex_);
+    view = TRY(t.view_of(node));
+  }
+  Source source{};
+  Attr attr = TRY(t.compose(view, source));
+  timespec now = sys::coarse_now();
+  std::optional<Xattrs> changed;
+  if ((set.set & kSetMode) != 0) {
+    attr.mode = set.mode & 07777;
+    // An access ACL must go on saying what the mode says.
+    Xattrs xattrs = TRY(t.xattrs_of(view));
+    if (auto it = xattrs.find(std::string(kAclAccess)); it != xattrs.end())
+      if (auto acl = parse_acl(it->second)) {
+        chmod_acl(*acl, attr.mode);
+        it->second = encode_acl(*acl);
+        changed = std::move(xattrs);
+      }
+  }
+  if ((set.set & kSetUid) != 0) attr.uid = set.uid;
+  if ((set.set & kSetGid) != 0) attr.gid = set.gid;
+  if ((set.set & kSetAtime) != 0) attr.atime = set.atime;
+  if ((set.set & kSetMtime) != 0) attr.mtime = set.mtime;
+  if ((set.set & kSetAtimeNow) != 0) attr.atime = now;
+  if ((set.set & kSetMtimeNow) != 0) attr.mtime = now;
+  attr.ctime = (set.set & kSetCtime) != 0 ? set.ctime : now;
+  {
+    std::unique_lock lock(t.mutex_);
+    std::vector<Record> records{SetAttrRecord{.serial = view.serial,
+                                              .own = kOwnAll,
+                                              .by_user = true,
+                                              .mode = attr.mode & 07777,
+                                              .uid = attr.uid,
+                                              .gid = attr.gid,
+                                              .atime = attr.atime,
+                                              .mtime = attr.mtime,
+                                              .ctime = attr.ctime}};
+    if (changed)
+      records.push_back(XattrRecord{.serial = view.serial,
+                                    .xattrs = std::move(*changed),
+                                    .ctime = attr.ctime});
+    TRY(t.append(std::move(records)));
+  }
+  return t.entry_of(node);
+}
+
+Result<std::string> Tree::readlink(NodeId node) {
+  Impl& t = *impl_;
+  NodeView view;
+  {
+    std::shared_lock lock(t.mutex_);
+    view = TRY(t.view_of(node));
+  }
+  if (!S_ISLNK(view.mode)) return fail_errno(EINVAL);
+  if (!view.has_base) return view.target;
+  Fd fd = TRY(t.lower_open(node, O_PATH));
+  sys::Stat st = TRY(sys::fstat(fd.get()));
+  if (!S_ISLNK(st.mode) || !(identity_of(st) == view.identity))
+    return fail_errno(ESTALE);
+  return sys::path_readlink(fd.get());
+}
+
+}  // namespace stoplog::fs

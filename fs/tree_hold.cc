@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making nodes the draft's: adopting them (with all their ancestors) and
+// taking their content.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/sys_node.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+
+Status Tree::Impl::writable() const {
+  if (read_only_) return fail_errno(EROFS);
+  return {};
+}
+
+// Appends and applies. When the append fails nothing has happened.
+Status Tree::Impl::append(std::vector<Record> records) {
+  TRY(writable());
+  if (!pending_drops_.empty())
+    records.insert(records.begin(),
+                   DropRecord{std::exchange(pending_drops_, {})});
+  Position position = journal_->position();
+  auto appended = journal_->append(records, state_.command());
+  if (!appended) {
+    if (const auto* drop = std::get_if<DropRecord>(&records.front()))
+      pending_drops_ = drop->serials;
+    return std::unexpected(std::move(appended).error());
+  }
+  for (Record& record : records) {
+    auto applied =
+        state_.apply({++position, state_.command(), std::move(record)});
+    // A replay will refuse the record as well: the two stay equal.
+    if (!applied)
+      return std::unexpected(
+          Error(Code::kInternal,
+                "a record was refused: " + applied.error().text(), EIO));
+  }
+  return {};
+}
+
+Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
+  uint64_t limit = quota_.bytes;
+  if (limit == UINT64_MAX) return {};
+  if (writeback) limit += std::min(quota_.reserve, UINT64_MAX - limit);
+  uint64_t used = state_.live_bytes();
+  if (used > limit || bytes > limit - used) return fail_errno(ENOSPC);
+  return {};
+}
+
+Status Tree::Impl::charge_inode() const {
+  if (state_.nodes().size() > quota_.inodes) return fail_errno(ENOSPC);
+  return {};
+}
+
+// Journals the node and every ancestor that is not held yet.
+Status Tree::Impl::hold(NodeId id) {
+  struct Step {
+    NodeId id;
+    NodeId parent;
+    std::string name;
+    Identity identity;
+    sys::Stat st{};
+  };
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    std::vector<Step> chain;
+    {
+      std::shared_lock lock(mutex_);
+      const Live* live = get(id);
+      if (live == nullptr) return fail_errno(ESTALE);
+      if (live->unlinked && live->serial == 0) {
+        lock.unlock();
+        return revive(id);
+      }
+      NodeId at = id;
+      while (live->serial == 0) {
+        chain.push_back(
+            {.id = at,
+             .parent = id_of(live->parent),
+             .name = live->name,
+             .identity = {live->dev, live->lower_ino, live->btime}});
+        at = chain.back().parent;
+        live = &slots_[live->parent];
+      }
+    }
+    if (chain.empty()) return {};
+    TRY(writable());
+    std::ranges::reverse(chain);
+    for (Step& step : chain) {
+      auto st = lower_child(step.parent, step.name);
+      if (!st) return fail_errno(ESTALE);
+      if (!(identity_of(*st) == step.identity)) return fail_errno(ESTALE);
+      step.st = *st;
+    }
+    std::unique_lock lock(mutex_);
+    bool again = false;
+    for (Step& step : chain) {
+      Live* live = get(step.id);
+      const Live* parent = get(step.parent);
+      if (live == nullptr || parent == nullptr) return fail_errno(ESTALE);
+      if (live->serial != 0) continue;  // another thread was faster
+      const Held* dir = state_.find(parent->serial);
+      if (dir == nullptr || live->unlinked ||
+          State::child(*dir, step.name).has_value()) {
+        again = true;
+        break;
+      }
+      TRY(charge_inode());
+      Serial serial = state_.next_serial();
+      std::vector<Record> records{AdoptRecord{.serial = serial,
+                                              .parent = parent->serial,
+                                              .name = step.name,
+                                              .ino = live->ino,
+                                              .base = step.st}};
+      // Its other names that the kernel knows are names of the held node too,
+      // when their directories are held; the rest is found by identity.
+      auto [begin, end] = aliases_.equal_range(static_cast<Slot>(step.id));
+      for (auto it = begin; it != end; ++it)
+        if (Serial other = slots_[it->second.parent].serial; other != 0)
+          records.push_back(LinkRecord{.serial = serial,
+                                       .parent = other,
+                                       .name = it->second.name,
+                                       .lower = true,
+                                       .time = {}});
+      TRY(append(std::move(records)));
+      become_held(static_cast<Slot>(step.id), serial);
+    }
+    if (!again) return {};
+  }
+  return fail_errno(EBUSY);
+}
+
+// A lower file that the draft deleted while it was open is written to: it
+// becomes a held file without a name, with a copy of the content.
+Status Tree::Impl::revive(NodeId id) {
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+  }
+  if (view.serial != 0) return {};
+  sys::Stat st = TRY(lower_stat(view));
+  uint32_t segment = 0;
+  uint64_t at = 0;
+  if (S_ISREG(st.mode) && st.size > 0) {
+    FdHandle fd = TRY(lower_file(view));
+    SegmentRange range = TRY(segments_->allocate(st.size));
+    segment = range.segment;
+    at = range.at;
+    std::vector<std::byte> block(std::min<uint64_t>(st.size, 1u << 20));
+    for (uint64_t done = 0; done < st.size;) {
+      size_t n = TRY(sys::pread_full(fd->get(), block, done));
+      if (n == 0) return std::unexpected(Error(Code::kDrift, "short", EIO));
+      n = static_cast<size_t>(std::min<uint64_t>(n, st.size - done));
+      TRY(segments_->write({segment, at + done, n}, std::span(block).first(n)));
+      done += n;
+    }
+  }
+  std::unique_lock lock(mutex_);
+  Live* live = get(id);
+  if (live == nullptr) return fail_errno(ESTALE);
+  if (live->serial != 0) return {};
+  Serial serial = state_.next_serial();
+  std::vector<Record> records{CreateRecord{.serial = serial,
+                                           .parent = 0,
+                                           .name = {},
+                                           .ino = live->ino,
+                                           .mode = st.mode,
+                                           .uid = st.uid,
+                                           .gid = st.gid,
+                                           .rdev = st.rdev,
+                                           .time = st.mtime,
+                                           .target = {},
+                                           .xattrs = {}}};
+  if (segment != 0)
+    records.push_back(ExtentRecord{.serial = serial,
+                                   .offset = 0,
+                                   .length = st.size,
+                                   .where = Where::kSegment,
+                                   .segment = segment,
+                                   .at = at,
+                                   .keep_size = false,
+                                   .time = st.mtime});
+  TRY(append(std::move(records)));
+  become_held(static_cast<Slot>(id), serial);
+  return {};
+}
+
+// Gives a lower file content of its own: small ones whole, with the base's
+// hash; large ones as a range of the lower file, to be pinned later.
+Status Tree::Impl::take(NodeId id) {
+  TRY(hold(id));
+  std::lock_guard once(take_[id % std::size(take_)]);
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+  }
+  if (view.body) return {};
+  if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
+  FdHandle fd = TRY(lower_file(view));
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    sys::Stat st = TRY(sys::fstat(fd->get()));
+    TakeRecord record{.serial = view.serial,
+                      .base = st,
+                      .whole = st.size <= options_.take_whole,
+                      .segment = 0,
+                      .at = 0,
+                      .hash = {}};
+    if (record.whole) {
+      std::vector<std::byte> bytes(st.size);
+      size_t n = TRY(sys::pread_full(fd->get(), bytes, 0));
+      sys::Stat after = TRY(sys::fstat(fd->get()));
+      // Someone writes to the real file just now: read again.
+      if (n != st.size || !(fingerprint_of(after) == fingerprint_of(st)))
+        continue;
+      record.hash = xxh3(bytes);
+      if (!bytes.empty()) {
+        SegmentRange range = TRY(segments_->allocate(bytes.size()));
+        TRY(segments_->write(range, bytes));
+        record.segment = range.segment;
+        record.at = range.at;
+      }
+    }
+    std::unique_lock lock(mutex_);
+    if (record.whole) TRY(charge(st.size, true));
+    TRY(append({record}));
+    if (!record.whole) unpinned_.insert(view.serial);
+    return {};
+  }
+  note_drift(id, "the file is being written in the real tree");
+  return std::unexpected(
+      Error(Code::kDrift, "the lower file does not hold still", EIO));
+}
+
+Result<std::shared_ptr<FileBody>> Tree::Impl::body_of(NodeId id) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    {
+      std::shared_lock lock(mutex_);
+      const Live* live = get(id);
+      if (live == nullptr) return fail_errno(ESTALE);
+      if (S_ISDIR(live->type)) return fail_errno(EISDIR);
+      if (const Held* node =
+              live->serial != 0 ? state_.find(live->serial) : nullptr)
+        if (node->body) return node->body;
+    }
+    TRY(take(id));
+  }
+  return fail_errno(EBUSY);
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of Tree. Live slots are the nodes that the kernel knows; a slot
+// either stands for a held node (serial) or for an untouched lower one (parent
+// slot + name). What is durable is in State alone.
+//
+// Pattern of every change: look under the shared lock, do the system calls on
+// the lower tree without any lock, then take the lock exclusively, look again,
+// append the records, apply them. Who finds the world changed starts over.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fs/fd_cache.h"
+#include "fs/journal.h"
+#include "fs/real.h"
+#include "fs/replay.h"
+#include "fs/segments.h"
+#include "fs/state.h"
+#include "fs/tree.h"
+
+namespace stoplog::fs {
+
+using Slot = uint32_t;
+
+struct Live {
+  std::string name;  // untouched: in its parent
+  uint64_t lookups = 0;
+  uint64_t ino = 0;        // shown
+  Serial serial = 0;       // 0: untouched
+  uint64_t lower_ino = 0;  // identity, for untouched nodes
+  dev_t dev = 0;
+  timespec btime{};
+  Slot parent = 0;        // untouched: the slot of its directory
+  uint32_t children = 0;  // slots that have this one as parent
+  uint32_t generation = 0;
+  mode_t type = 0;  // S_IFMT bits
+  Rule rule = Rule::kNone;
+  bool used = false;
+  bool named = false;     // in by_name_
+  bool unlinked = false;  // untouched, deleted by the draft
+  bool links = false;     // lower nlink > 1
+};
+
+// One name of a directory, as readdir gives it.
+struct ListItem {
+  uint64_t cookie = 0;
+  uint64_t ino = 0;
+  mode_t type = 0;
+  std::string name;
+};
+struct Listing {
+  NodeId dir = 0;
+  uint64_t version = 0;
+  std::vector<ListItem> items;  // by cookie
+};
+
+// A copy of what attributes need, taken under the lock.
+struct NodeView {
+  NodeId id = 0;
+  Serial serial = 0;
+  uint64_t ino = 0;
+  mode_t mode = 0;  // type at least
+  Rule rule = Rule::kNone;
+  bool unlinked = false;
+  bool links = false;
+  bool has_base = false;
+  bool name_held = false;
+  uint8_t own = 0;
+  uint32_t flags = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  dev_t rdev = 0;
+  timespec atime{}, mtime{}, ctime{};
+  int32_t nlink_delta = 0;
+  sys::Stat base;  // held nodes with a base: as adopted
+  std::string target;
+  std::shared_ptr<FileBody> body;
+  uint64_t size = 0, allocated = 0;  // of the body
+  // Untouched: identity.
+  Identity identity;
+};
+
+struct Tree::Impl {
+  explicit Impl(const TreeOptions& options);
+  ~Impl();
+  Status open();
+
+  // --- slots (tree_slots.cc); all with mutex_ held ---
+  Live* get(NodeId id);
+  const Live* get(NodeId id) const;
+  NodeId id_of(Slot slot) const;
+  Slot new_slot();
+  void drop_if_idle(Slot slot);
+  Slot slot_of_held(const Held& node);
+  Slot find_named(Slot parent, std::string_view name) const;
+  Slot add_lower(Slot parent, std::string_view name, const sys::Stat& st);
+  void unname(Slot slot);
+  void become_held(Slot slot, Serial serial);
+  std::optional<std::string> lower_path(const Live& live) const;
+  std::optional<std::string> draft_path(const Live& live) const;
+  uint64_t shown_ino(const sys::Stat& st) const;
+  Rule rule_for(const Live& live, std::string_view origin,
+                std::string_view path) const;
+  Rule rule_at(const Live& dir, std::string_view name, bool is_dir) const;
+  Result<NodeView> view_of(NodeId id) const;
+
+  // --- the lower side (tree_lower.cc); no lock held ---
+  Result<FdHandle> lower_dir(NodeId id);
+  Result<sys::Stat> lower_child(NodeId dir, const std::string& name);
+  Result<sys::Stat> lower_stat(const NodeView& view);
+  Result<Fd> lower_open(NodeId id, int flags);
+  Result<FdHandle> lower_file(const NodeView& view);
+  void note_drift(NodeId id, std::string what);
+
+  // --- changes of the lower (tree_watch.cc); no lock held ---
+  void drop_listing(NodeId dir);
+  void look(NodeId dir, const std::string& name,
+            std::vector<Invalidation>& out);
+  void look_at_held(Serial serial, const Result<sys::Stat>& st,
+                    std::vector<Invalidation>& out);
+
+  // --- holding (tree_hold.cc); no lock held ---
+  Status hold(NodeId id);
+  Status revive(NodeId id);
+  Result<Fd> opened_path(NodeId id);
+  Status take(NodeId id);
+  Result<std::shared_ptr<FileBody>> body_of(NodeId id);
+  // With mutex_ held exclusively.
+  Status append(std::vector<Record> records);
+  Status writable() const;
+  Status charge(uint64_t bytes, bool writeback) const;
+  Status charge_inode() const;
+
+  // --- attributes (tree_attr.cc); no lock held ---
+  Result<Entry> entry_of(NodeId id);
+  Result<Attr> compose(const NodeView& view, Source& source);
+  Status clear_privileges(NodeId id);
+  Result<Xattrs> xattrs_of(const NodeView& view);
+
+  // --- names (tree_names.cc) ---
+  struct NewNode {
+    mode_t mode = 0;
+    dev_t rdev = 0;
+    std::string_view target{};
+  };
+  Result<Entry> create(NodeId parent, std::string_view name,
+                       const NewNode& what, const Caller& caller);
+  // What stands at a name, looked up without counting.
+  struct Target {
+    Serial held = 0;                 // 0: none
+    std::optional<sys::Stat> lower;  // when the lower alone has it
+    std::string lower_target;
+    bool exists() const { return held != 0 || lower.has_value(); }
+    mode_t mode = 0;
+  };
+  Result<Target> target_at(NodeId parent, const std::string& name);
+  Result<bool> still_so(const Held& dir, const std::string& name,
+                        const Target& target);
+  Status inherit(const NodeView& dir, mode_t umask, CreateRecord& record);
+  Status check_replace(NodeId new_parent, const std::string& name, mode_t mode,
+                       const Target& target, const Caller& caller);
+  struct Move {
+    NodeId parent;
+    std::string name;
+    NodeId new_parent;
+    std::string new_name;
+    NodeId id;
+    bool exchange;
+  };
+  Result<bool> rename_locked(const Move& move, const Target& target);
+  Status remove_name(NodeId parent, std::string_view name, bool directory,
+                     const Caller& caller);
+  Result<bool> lower_is_empty(NodeId dir);
+  Status check_change(NodeId id, const char* operation, const Caller* caller);
+  Status check_name(NodeId parent, std::string_view name, bool is_dir,
+                    const char* operation, const Caller& caller);
+  // Counts, tells the observer; the error that the rule gives.
+  Error deny(std::string path, Rule rule, const char* operation, pid_t pid);
+  // One counted lookup, given back at the end of a scope.
+  struct Counted {
+    Impl& tree;
+    NodeId id;
+    ~Counted() { tree.uncount(id, 1); }
+  };
+  void uncount(NodeId id, uint64_t count);
+  // Counts a lookup.
+  Result<NodeId> peek(NodeId parent, const std::string& name);
+  Status resize(NodeId id, uint64_t size);
+  void forget_lower_name(Slot dir, std::string_view name);
+
+  // --- listing (tree_dir.cc) ---
+  Result<std::shared_ptr<const Listing>> listing(NodeId dir, bool fresh);
+
+  // --- content (tree_io.cc) ---
+  Status read_pieces(const FileBody& body, NodeId id, uint64_t offset,
+                     std::span<std::byte> out);
+  Status read_segment(uint32_t segment, uint64_t at, std::span<std::byte> out);
+  Status write_in_place(FileBody& body, uint64_t offset,
+                        std::span<const std::byte> data, bool& done);
+
+  TreeOptions options_;
+  Fd draft_dir_;
+  SharedRoot base_;
+  sys::Stat base_stat_;
+  std::atomic<Observer*> observer_{nullptr};
+  std::vector<std::string> notes_;
+  bool read_only_ = false;
+  uint64_t cookie_seed_ = 0;
+  std::unique_ptr<Segments> segments_;
+  FdCache dir_fds_{256};
+  FdCache file_fds_{256};
+  // Order: take_ > FileBody::io > epoch_ > mutex_ > leaves.
+  std::mutex take_[16];      // first content of a file, by slot
+  std::shared_mutex epoch_;  // shared: writing in place; exclusive: a mark
+
+  mutable std::shared_mutex mutex_;
+  // By mutex_:
+  State state_;
+  std::unique_ptr<Journal> journal_;
+  std::deque<Live> slots_;
+  std::vector<Slot> free_;
+  std::unordered_multimap<uint64_t, Slot> by_name_;
+  std::unordered_map<Serial, Slot> by_serial_;
+  struct IdHash {
+    size_t operator()(const Identity& id) const {
+      return std::hash<uint64_t>()(id.ino * 0x9e3779b97f4a7c15u ^ id.dev);
+    }
+  };
+  std::unordered_map<Identity, Slot, IdHash> by_identity_;  // nlink > 1 only
+  // Further names of an untouched file with several links.
+  struct Alias {
+    Slot parent;
+    std::string name;
+  };
+  std::unordered_multimap<Slot, Alias> aliases_;
+  std::vector<Serial> pending_drops_;
+  Quota quota_;
+  std::unordered_set<Serial> unpinned_;
+  uint64_t name_memory_ = 0;
+
+  std::atomic<uint64_t> denials_{0};
+  std::mutex listings_mutex_;  // a leaf
+  std::deque<std::shared_ptr<const Listing>> listings_;
+};
+
+uint64_t name_key(Slot parent, std::string_view name);
+
+}  // namespace stoplog::fs

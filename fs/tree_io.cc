@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing content. No tree lock is held during I/O: a file has its
+// own lock, so a slow file delays nobody else.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/sys_node.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+namespace {
+
+constexpr uint64_t kMaxSize = INT64_MAX;
+constexpr uint64_t kCopyStep = 1u << 20;
+
+}  // namespace
+
+Status Tree::Impl::read_segment(uint32_t segment, uint64_t at,
+                                std::span<std::byte> out) {
+  size_t n = TRY(segments_->read(segment, at, out));
+  // After power loss an open extent can lie beyond the end of its segment.
+  std::ranges::fill(out.subspan(n), std::byte{0});
+  return {};
+}
+
+// With body.io held. `out` lies below the size.
+Status Tree::Impl::read_pieces(const FileBody& body, NodeId id, uint64_t offset,
+                               std::span<std::byte> out) {
+  for (const Extent& e : body.map.find(offset, out.size())) {
+    std::span<std::byte> part = out.subspan(e.offset - offset, e.length);
+    switch (e.where) {
+      case Where::kHole:
+      case Where::kZero:
+        std::ranges::fill(part, std::byte{0});
+        break;
+      case Where::kSegment:
+        TRY(read_segment(e.segment, e.at, part));
+        break;
+      case Where::kLower: {
+        NodeView view;
+        {
+          std::shared_lock lock(mutex_);
+          view = TRY(view_of(id));
+        }
+        view.identity = identity_of(body.lower);
+        FdHandle fd = TRY(lower_file(view));
+        size_t n = TRY(sys::pread_full(fd->get(), part, e.offset));
+        sys::Stat st = TRY(sys::fstat(fd->get()));
+        // Bytes first, then the look: a change in between is seen.
+        if (n == part.size() &&
+            fingerprint_of(st) == fingerprint_of(body.lower))
+          break;
+        note_drift(id, "the file was modified in the real tree");
+        return std::unexpected(
+            Error(Code::kDrift, "the lower file was modified", EIO));
+      }
+    }
+  }
+  return {};
+}
+
+Result<size_t> Tree::read(NodeId node, uint64_t offset,
+                          std::span<std::byte> out) {
+  Impl& t = *impl_;
+  NodeView view;
+  {
+    std::shared_lock lock(t.mutex_);
+    view = TRY(t.view_of(node));
+    if (view.rule == Rule::kMask) {
+      const Live* live = t.get(node);
+      std::string_view text =
+          t.options_.rules->mask_content(t.lower_path(*live).value_or(""));
+      if (offset >= text.size()) return 0;
+      text = text.substr(offset, out.size());
+      std::memcpy(out.data(), text.data(), text.size());
+      return text.size();
+    }
+  }
+  if (view.rule > Rule::kMask) return fail_errno(EACCES);
+  if (S_ISDIR(view.mode)) return fail_errno(EISDIR);
+  if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
+  if (!view.body) {
+    FdHandle fd = TRY(t.lower_file(view));
+    return sys::pread_full(fd->get(), out, offset);
+  }
+  std::shared_lock io(view.body->io);
+  uint64_t size = view.body->map.size();
+  if (offset >= size) return 0;
+  out = out.first(std::min<uint64_t>(out.size(), size - offset));
+  TRY(t.read_pieces(*view.body, node, offset, out));
+  return out.size();
+}
+
+// Overwrites what no mark has seen. With body.io held exclusively.
+Status Tree::Impl::write_in_place(FileBody& body, uint64_t offset,
+                                  std::span<const std::byte> data, bool& done) {
+  done = false;
+  if (offset > body.map.size() || data.size() > body.map.size() - offset)
+    return {};
+  std::shared_lock no_mark(epoch_);
+  uint32_t epoch;
+  {
+    std::shared_lock lock(mutex_);
+    epoch = state_.epoch();
+  }
+  std::vector<Extent> pieces = body.map.find(offset, data.size());
+  for (const Extent& e : pieces)
+    if (e.where != Where::kSegment || e.epoch != epoch ||
+        !segments_->is_mutable(e.segment))
+      return {};
+  for (const Extent& e : pieces)
+    TRY(segments_->write({e.segment, e.at, e.length},
+                         data.subspan(e.offset - offset, e.length)));
+  done = true;
+  return {};
+}
+
+Result<size_t> Tree::write(NodeId node, uint64_t offset,
+                           std::span<const std::byte> data, WriteFlags flags) {
+  Impl& t = *impl_;
+  TRY(t.check_change(node, "write", nullptr));
+  if (offset > kMaxSize || data.size() > kMaxSize - offset)
+    return fail_errno(EFBIG);
+  std::shared_ptr<FileBody> body = TRY(t.body_of(node));
+  if (data.empty()) return 0;
+  if (flags.kill_suidgid) TRY(t.clear_privileges(node));
+  std::unique_lock io(body->io);
+  bool in_place = false;
+  TRY(t.write_in_place(*body, offset, data, in_place));
+  SegmentRange range;
+  if (!in_place) {
+    {
+      std::shared_lock lock(t.mutex_);
+      TRY(t.charge(data.size(), flags.writeback));
+    }
+    SegmentRange behind;
+    if (offset > 0)
+      if (auto last = body->map.find(offset - 1, 1);
+          !last.empty() && last[0].where == Where::kSegment)
+        behind = {last[0].segment, last[0].at, 1};
+    range = TRY(t.segments_->allocate(data.size(), behind));
+    TRY(t.segments_->write(range, data));
+  }
+  std::unique_lock lock(t.mutex_);
+  const Live* live = t.get(node);
+  const Held* held = live ? t.state_.find(live->serial) : nullptr;
+  if (held == nullptr) return fail_errno(ESTALE);
+  if (held->body != body) return fail_errno(ESTALE);  // rolled back meanwhile
+  timespec now = sys::coarse_now();
+  if (!in_place)
+    TRY(t.append({ExtentRecord{.serial = held->serial,
+                               .offset = offset,
+                               .length = data.size(),
+                               .where = Where::kSegment,
+                               .segment = range.segment,
+                               .at = range.at,
+                               .keep_size = false,
+                               .time = now}}));
+  else if (!same_time(held->mtime, now) || !same_time(held->ctime, now) ||
+           held->command != t.state_.command())
+    TRY(t.append({TouchRecord{.serial = held->serial, .time = now}}));
+  return data.size();
+}
+
+Status Tree::Impl::resize(NodeId id, uint64_t size) {
+  if (size > kMaxSize) return fail_errno(EFBIG);
+  std::shared_ptr<FileBody> body = TRY(body_of(id));
+  std::unique_lock io(body->io);
+  std::unique_lock lock(mutex_);
+  const Live* live = get(id);
+  const Held* held = live ? state_.find(live->serial) : nullptr;
+  if (held == nullptr || held->body != body) return fail_errno(ESTALE);
+  return append({TruncateRecord{
+      .serial = held->serial, .size = size, .time = sys::coarse_now()}});
+}
+
+Status Tree::fallocate(NodeId node, int mode, uint64_t offset, uint64_t length,
+                       WriteFlags flags) {
+  Impl& t = *impl_;
+  constexpr int kKeep = FALLOC_FL_KEEP_SIZE, kPunch = FALLOC_FL_PUNCH_HOLE,
+                kZero = FALLOC_FL_ZERO_RANGE;
+  bool punch = mode == (kPunch | kKeep);
+  bool zero = (mode & ~kKeep) == kZero;
+  if (!punch && !zero && (mode & ~kKeep) != 0) return fail_errno(EOPNOTSUPP);
+  if (length == 0) return fail_errno(EINVAL);
+  if (offset > kMaxSize || length > kMaxSize - offset) return fail_errno(EFBIG);
+  TRY(t.check_change(node, "fallocate", nullptr));
+  std::shared_ptr<FileBody> body = TRY(t.body_of(node));
+  if (flags.kill_suidgid) TRY(t.clear_privileges(node));
+  std::unique_lock io(body->io);
+  std::unique_lock lock(t.mutex_);
+  const Live* live = t.get(node);
+  const Held* held = live ? t.state_.find(live->serial) : nullptr;
+  if (held == nullptr || held->body != body) return fail_errno(ESTALE);
+  timespec now = sys::coarse_now();
+  std::vector<Record> records;
+  auto put = [&](uint64_t at, uint64_t n, Where where) {
+    records.push_back(ExtentRecord{.serial = held->serial,
+                                   .offset = at,
+                                   .length = n,
+                                   .where = where,
+                                   .segment = 0,
+                                   .at = 0,
+                                   .keep_size = (mode & kKeep) != 0,
+                                   .time = now});
+  };
+  if (punch) {
+    put(offset, length, Where::kHole);
+    return t.append(std::move(records));
+  }
+  uint64_t size = body->map.size(), fresh = 0;
+  for (const Extent& e : body->map.find(offset, length))
+    if (e.where == Where::kHole) fresh += e.length;
+  if (offset + length > size && (mode & kKeep) == 0)
+    fresh += offset + length - std::max(offset, size);
+  TRY(t.charge(fresh, false));
+  if (zero) {
+    put(offset, length, Where::kZero);
+    return t.append(std::move(records));
+  }
+  for (const Extent& e : body->map.find(offset, length))
+    if (e.where == Where::kHole) put(e.offset, e.length, Where::kZero);
+  if (offset + length > size && (mode & kKeep) == 0)
+    put(std::max(offset, size), offset + length - std::max(offset, size),
+        Where::kZero);
+  if (records.empty()) return {};
+  return t.append(std::move(records));
+}
+
+Result<uint64_t> Tree::lseek(NodeId node, uint64_t offset, int whence) {
+  Impl& t = *impl_;
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) return fail_errno(EINVAL);
+  NodeView view;
+  {
+    std::shared_lock lock(t.mutex_);
+    view = TRY(t.view_of(node));
+  }
+  if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
+  if (!view.body) {
+    FdHandle fd = TRY(t.lower_file(view));
+    return sys::seek(fd->get(), offset, whence);
+  }
+  std::shared_lock io(view.body->io);
+  const ExtentMap& map = view.body->map;
+  if (offset >= map.size()) return fail_errno(ENXIO);
+  if (whence == SEEK_HOLE) return map.next_hole(offset);
+  uint64_t at = map.next_data(offset);
+  if (at >= map.size()) return fail_errno(ENXIO);
+  return at;
+}
+
+Result<size_t> Tree::copy_range(NodeId from, uint64_t from_offset, NodeId to,
+                                uint64_t to_offset, uint64_t length) {
+  // A bounded piece a call: the kernel asks again for the rest.
+  length = std::min<uint64_t>(length, 16 * kCopyStep);
+  if (from == to && from_offset < to_offset + length &&
+      to_offset < from_offset + length)
+    return fail_errno(EINVAL);
+  std::vector<std::byte> block(std::min(length, kCopyStep));
+  size_t copied = 0;
+  while (copied < length) {
+    size_t want = std::min<uint64_t>(block.size(), length - copied);
+    auto n = read(from, from_offset + copied, std::span(block).first(want));
+    if (!n || *n == 0) {
+      if (!n && copied == 0) return n;
+      break;
+    }
+    auto written =
+        write(to, to_offset + copied, std::span(block).first(*n), {});
+    if (!written) {
+      if (copied == 0) return written;
+      break;
+    }
+    copied += *written;
+    if (*n < want) break;
+  }
+  return copied;
+}
+
+}  // namespace stoplog::fs

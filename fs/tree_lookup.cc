@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// From names to nodes, and forgetting them.
+#include "base/sys_node.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+
+// The node of a name, with a lookup counted, rules aside.
+Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    bool ask_lower = false;
+    {
+      std::unique_lock lock(mutex_);
+      const Live* dir = get(parent);
+      if (dir == nullptr) return fail_errno(ESTALE);
+      if (!S_ISDIR(dir->type)) return fail_errno(ENOTDIR);
+      if (dir->serial != 0) {
+        const Held* held = state_.find(dir->serial);
+        if (held == nullptr) return fail_errno(ESTALE);
+        auto serial = State::child(*held, name);
+        if (serial && *serial == 0) return fail_errno(ENOENT);
+        if (serial) {
+          const Held* node = state_.find(*serial);
+          if (node == nullptr) return fail_errno(EIO);
+          Slot slot = slot_of_held(*node);
+          ++slots_[slot].lookups;
+          return id_of(slot);
+        }
+        ask_lower = held->base != nullptr;
+      } else {
+        ask_lower = !dir->unlinked;
+      }
+    }
+    if (!ask_lower) return fail_errno(ENOENT);
+    sys::Stat st = TRY(lower_child(parent, name));
+    Serial same = 0;
+    {
+      std::unique_lock lock(mutex_);
+      const Live* dir = get(parent);
+      if (dir == nullptr) return fail_errno(ESTALE);
+      if (dir->serial != 0) {
+        const Held* held = state_.find(dir->serial);
+        if (held == nullptr || State::child(*held, name)) continue;
+      }
+      Slot at = static_cast<Slot>(parent);
+      Slot slot = find_named(at, name);
+      if (slot != 0) {
+        const Live& live = slots_[slot];
+        Identity known{live.dev, live.lower_ino, live.btime};
+        if (known == identity_of(st) && live.type == (st.mode & S_IFMT)) {
+          ++slots_[slot].lookups;
+          return id_of(slot);
+        }
+        unname(slot);  // another file stands there now
+        file_fds_.drop(id_of(slot));
+        dir_fds_.drop(id_of(slot));
+      }
+      if (st.nlink > 1 && !S_ISDIR(st.mode)) same = state_.by_identity(st);
+      if (same == 0) {
+        slot = add_lower(at, name, st);
+        ++slots_[slot].lookups;
+        return id_of(slot);
+      }
+    }
+    // One more name of a file that the draft holds.
+    TRY(hold(parent));
+    std::unique_lock lock(mutex_);
+    const Live* dir = get(parent);
+    if (dir == nullptr) return fail_errno(ESTALE);
+    const Held* held = state_.find(dir->serial);
+    if (held == nullptr || State::child(*held, name)) continue;
+    TRY(append({LinkRecord{.serial = same,
+                           .parent = dir->serial,
+                           .name = name,
+                           .lower = true,
+                           .time = {}}}));
+  }
+  return fail_errno(EBUSY);
+}
+
+Result<Entry> Tree::lookup(NodeId parent, std::string_view name) {
+  Impl& t = *impl_;
+  if (name.size() > 255) return fail_errno(ENAMETOOLONG);
+  if (!is_valid_name(name)) return fail_errno(EINVAL);
+  NodeId id = TRY(t.peek(parent, std::string(name)));
+  Rule rule = Rule::kNone;
+  std::string path;
+  if (t.options_.rules != nullptr && !t.options_.rules->empty()) {
+    std::shared_lock lock(t.mutex_);
+    const Live* live = t.get(id);
+    const Live* dir = t.get(parent);
+    if (live == nullptr || dir == nullptr) return fail_errno(ESTALE);
+    rule = std::max(live->rule, t.rule_at(*dir, name, S_ISDIR(live->type)));
+    path = join_path(t.draft_path(*dir).value_or(""), name);
+  }
+  if (rule == Rule::kHide || rule == Rule::kDeny) {
+    t.uncount(id, 1);
+    if (rule == Rule::kHide) return fail_errno(ENOENT);
+    return std::unexpected(t.deny(std::move(path), rule, "lookup", 0));
+  }
+  auto entry = t.entry_of(id);
+  if (!entry) {
+    forget(id, 1);
+    // Gone between the two looks.
+    if (entry.error().err() == ESTALE) return fail_errno(ENOENT);
+  }
+  return entry;
+}
+
+Result<Entry> Tree::lookup_parent(NodeId dir) {
+  Impl& t = *impl_;
+  NodeId id = 0;
+  {
+    std::unique_lock lock(t.mutex_);
+    const Live* live = t.get(dir);
+    if (live == nullptr) return fail_errno(ESTALE);
+    if (live->serial == 0) {
+      id = t.id_of(live->parent);
+    } else {
+      const Held* held = t.state_.find(live->serial);
+      if (held == nullptr) return fail_errno(ESTALE);
+      id = kRootId;
+      if (!held->links.empty())
+        if (const Held* parent = t.state_.find(held->links.front().parent))
+          id = t.id_of(t.slot_of_held(*parent));
+    }
+    ++t.get(id)->lookups;
+  }
+  return t.entry_of(id);
+}
+
+void Tree::Impl::uncount(NodeId node, uint64_t count) {
+  std::unique_lock lock(mutex_);
+  Live* live = get(node);
+  if (live == nullptr || node == kRootId) return;
+  live->lookups -= std::min(live->lookups, count);
+  drop_if_idle(static_cast<Slot>(node));
+}
+
+void Tree::forget(NodeId node, uint64_t count) { impl_->uncount(node, count); }
+
+}  // namespace stoplog::fs

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lower side of nodes: opened by path beneath the base, checked by
+// identity, never followed when it is another file now. No lock is held while
+// the lower tree is asked: it can hang.
+#include "base/clock.h"
+#include "base/sys_node.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+
+// An O_PATH fd of the directory's lower side. ENOENT: it has none (any more).
+Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
+  if (FdHandle fd = dir_fds_.find(id)) return fd;
+  std::string path;
+  Identity identity;
+  bool follow = false;  // a pin stands for whatever directory has its name
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(id);
+    if (live == nullptr) return fail_errno(ESTALE);
+    auto found = lower_path(*live);
+    if (!found) return fail_errno(ENOENT);
+    path = std::move(*found);
+    if (live->serial == 0) {
+      identity = {live->dev, live->lower_ino, live->btime};
+    } else if (live->serial == kRootSerial) {
+      return base_;
+    } else {
+      const Held* node = state_.find(live->serial);
+      if (node == nullptr || !node->base) return fail_errno(ENOENT);
+      identity = identity_of(*node->base);
+      follow = node->lower_path.empty();
+    }
+  }
+  auto fd = open_deep(base_->get(), path, O_PATH | O_DIRECTORY);
+  if (!fd) {
+    int err = fd.error().err();
+    if (err != ENOENT && err != ENOTDIR && err != ELOOP)
+      return std::unexpected(std::move(fd).error());
+    note_drift(id, "the directory is gone from the real tree");
+    return fail_errno(ENOENT);
+  }
+  sys::Stat st = TRY(sys::fstat(fd->get()));
+  if (!(identity_of(st) == identity)) {
+    note_drift(id, "another directory stands here in the real tree");
+    if (!follow) return fail_errno(ENOENT);
+  }
+  return dir_fds_.put(id, std::move(*fd));
+}
+
+Result<sys::Stat> Tree::Impl::lower_child(NodeId dir, const std::string& name) {
+  FdHandle fd = TRY(lower_dir(dir));
+  return sys::statat(fd->get(), name);
+}
+
+Result<Fd> Tree::Impl::lower_open(NodeId id, int flags) {
+  std::string path;
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(id);
+    if (live == nullptr) return fail_errno(ESTALE);
+    auto found = lower_path(*live);
+    if (!found) return fail_errno(ENOENT);
+    path = std::move(*found);
+  }
+  return (flags & O_PATH) != 0 ? open_deep(base_->get(), path, flags)
+                               : open_deep_quiet(base_->get(), path, flags);
+}
+
+// The lower's attributes now, when the same file still stands there; ESTALE
+// when another does, ENOENT when none.
+Result<sys::Stat> Tree::Impl::lower_stat(const NodeView& view) {
+  sys::Stat st;
+  if (S_ISDIR(view.mode)) {
+    FdHandle fd = TRY(lower_dir(view.id));
+    return sys::fstat(fd->get());
+  }
+  NodeId parent = 0;
+  std::string name;
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(view.id);
+    if (live == nullptr) return fail_errno(ESTALE);
+    if (live->serial == 0 && live->parent != 0) {
+      parent = id_of(live->parent);
+      name = live->name;
+    }
+  }
+  if (parent != 0) {
+    st = TRY(lower_child(parent, name));
+  } else {
+    Fd fd = TRY(lower_open(view.id, O_PATH));
+    st = TRY(sys::fstat(fd.get()));
+  }
+  if (!(identity_of(st) == view.identity)) return fail_errno(ESTALE);
+  return st;
+}
+
+Result<FdHandle> Tree::Impl::lower_file(const NodeView& view) {
+  if (FdHandle fd = file_fds_.find(view.id)) return fd;
+  // O_NONBLOCK: should a FIFO have taken the name, the open must not hang.
+  auto fd = lower_open(view.id, O_RDONLY | O_NONBLOCK);
+  if (!fd) {
+    int err = fd.error().err();
+    if (err == EACCES || err == EPERM)
+      return std::unexpected(std::move(fd).error());
+    note_drift(view.id, "the file is gone from the real tree");
+    return std::unexpected(Error(Code::kDrift, "the lower file is gone", EIO));
+  }
+  sys::Stat st = TRY(sys::fstat(fd->get()));
+  if (!(identity_of(st) == view.identity) || !S_ISREG(st.mode)) {
+    note_drift(view.id, "the file was replaced in the real tree");
+    return std::unexpected(
+        Error(Code::kDrift, "the lower file was replaced", EIO));
+  }
+  return file_fds_.put(view.id, std::move(*fd));
+}
+
+// Kept with the node and told once; untouched nodes have no drift, they are
+// the real tree.
+void Tree::Impl::note_drift(NodeId id, std::string what) {
+  DriftNote note;
+  {
+    std::unique_lock lock(mutex_);
+    Live* live = get(id);
+    if (live == nullptr || live->serial == 0) return;
+    const Held* node = state_.find(live->serial);
+    if (node == nullptr || node->drift == what || node->links.empty()) return;
+    note.time = Clock::real().now();
+    if (auto path = draft_path(*live))
+      if (auto parsed = RelPath::parse(*path)) note.path = *parsed;
+    if (auto path = lower_path(*live))
+      if (auto parsed = RelPath::parse(*path)) note.origin = *parsed;
+    // A draft that cannot be written to still tells.
+    (void)append(
+        {DriftRecord{.serial = live->serial, .what = what, .time = note.time}});
+  }
+  note.what = std::move(what);
+  if (Observer* observer = observer_) observer->drift(note);
+}
+
+std::optional<LowerRef> Tree::lower_ref(NodeId node) {
+  Impl& t = *impl_;
+  LowerRef ref;
+  {
+    std::shared_lock lock(t.mutex_);
+    const Live* live = t.get(node);
+    if (live == nullptr) return std::nullopt;
+    auto path = t.lower_path(*live);
+    if (!path) return std::nullopt;
+    auto parsed = RelPath::parse(*path);
+    if (!parsed) return std::nullopt;
+    ref.path = std::move(*parsed);
+    ref.dev = live->dev;
+    ref.ino = live->lower_ino;
+    if (live->serial != 0) {
+      const Held* held = t.state_.find(live->serial);
+      if (held == nullptr || !held->base) return std::nullopt;
+      ref.dev = held->base->dev;
+      ref.ino = held->base->ino;
+    }
+    if (live->serial == kRootSerial) {
+      ref.dev = t.base_stat_.dev;
+      ref.ino = t.base_stat_.ino;
+    }
+  }
+  return ref;
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live slots: what the kernel knows, and where each stands in the lower tree.
+// Every function here is called with the tree's lock held.
+#include <algorithm>
+
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+namespace {
+
+constexpr uint64_t kHashedIno = 3ull << 61;  // bits 62 and 61
+
+}  // namespace
+
+uint64_t name_key(Slot parent, std::string_view name) {
+  return xxh3_64(std::as_bytes(std::span(name))) ^
+         (parent * 0x9e3779b97f4a7c15u);
+}
+
+Live* Tree::Impl::get(NodeId id) {
+  return const_cast<Live*>(std::as_const(*this).get(id));
+}
+
+const Live* Tree::Impl::get(NodeId id) const {
+  Slot slot = static_cast<Slot>(id);
+  if (slot == 0 || slot >= slots_.size()) return nullptr;
+  const Live& live = slots_[slot];
+  if (!live.used || live.generation != id >> 32) return nullptr;
+  return &live;
+}
+
+NodeId Tree::Impl::id_of(Slot slot) const {
+  return static_cast<NodeId>(slots_[slot].generation) << 32 | slot;
+}
+
+Slot Tree::Impl::new_slot() {
+  Slot slot;
+  if (!free_.empty()) {
+    slot = free_.back();
+    free_.pop_back();
+  } else {
+    slot = static_cast<Slot>(slots_.size());
+    slots_.emplace_back();
+  }
+  uint32_t generation = slots_[slot].generation;
+  slots_[slot] = Live{};
+  slots_[slot].generation = generation;
+  slots_[slot].used = true;
+  return slot;
+}
+
+void Tree::Impl::drop_if_idle(Slot slot) {
+  // A dropped slot may have been the last that kept its directory's slot.
+  while (slot > 1) {
+    Live& live = slots_[slot];
+    if (!live.used || live.lookups != 0 || live.children != 0) return;
+    NodeId id = id_of(slot);
+    dir_fds_.drop(id);
+    file_fds_.drop(id);
+    unname(slot);
+    Slot parent = live.parent;
+    if (live.serial != 0) {
+      by_serial_.erase(live.serial);
+      const Held* node = state_.find(live.serial);
+      if (node != nullptr && node->links.empty())
+        pending_drops_.push_back(live.serial);
+    }
+    name_memory_ -= std::min<uint64_t>(name_memory_, live.name.capacity());
+    live.used = false;
+    live.name = {};
+    ++live.generation;
+    free_.push_back(slot);
+    if (parent == 0) return;
+    --slots_[parent].children;
+    slot = parent;
+  }
+}
+
+Slot Tree::Impl::find_named(Slot parent, std::string_view name) const {
+  auto [begin, end] = by_name_.equal_range(name_key(parent, name));
+  for (auto it = begin; it != end; ++it) {
+    const Live& live = slots_[it->second];
+    if (live.parent == parent && live.name == name) return it->second;
+    auto [first, last] = aliases_.equal_range(it->second);
+    for (auto alias = first; alias != last; ++alias)
+      if (alias->second.parent == parent && alias->second.name == name)
+        return it->second;
+  }
+  return 0;
+}
+
+// The names of an untouched slot lead to it no longer; it keeps its place.
+void Tree::Impl::unname(Slot slot) {
+  Live& live = slots_[slot];
+  auto erase = [&](Slot parent, const std::string& name) {
+    auto [begin, end] = by_name_.equal_range(name_key(parent, name));
+    for (auto it = begin; it != end; ++it)
+      if (it->second == slot) {
+        by_name_.erase(it);
+        return;
+      }
+  };
+  if (live.named) erase(live.parent, live.name);
+  live.named = false;
+  if (!live.links) return;
+  auto [begin, end] = aliases_.equal_range(slot);
+  for (auto it = begin; it != end; ++it) {
+    erase(it->second.parent, it->second.name);
+    --slots_[it->second.parent].children;
+  }
+  aliases_.erase(begin, end);
+  auto it = by_identity_.find({live.dev, live.lower_ino, live.btime});
+  if (it != by_identity_.end() && it->second == slot) by_identity_.erase(it);
+}
+
+Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
+                           const sys::Stat& st) {
+  bool links = st.nlink > 1 && !S_ISDIR(st.mode);
+  Identity identity = identity_of(st);
+  if (links) {
+    auto it = by_identity_.find(identity);
+    if (it != by_identity_.end()) {
+      Slot slot = it->second;
+      aliases_.emplace(slot, Alias{parent, std::string(name)});
+      by_name_.emplace(name_key(parent, name), slot);
+      ++slots_[parent].children;
+      return slot;
+    }
+  }
+  Slot slot = new_slot();
+  Live& live = slots_[slot];
+  live.name = name;
+  live.parent = parent;
+  live.ino = shown_ino(st);
+  live.lower_ino = st.ino;
+  live.dev = st.dev;
+  live.btime = st.btime;
+  live.type = st.mode & S_IFMT;
+  live.links = links;
+  live.named = true;
+  name_memory_ += live.name.capacity();
+  ++slots_[parent].children;
+  by_name_.emplace(name_key(parent, name), slot);
+  if (links) by_identity_[identity] = slot;
+  if (options_.rules != nullptr && !options_.rules->empty())
+    live.rule = rule_for(live, lower_path(live).value_or(""),
+                         draft_path(live).value_or(""));
+  return slot;
+}
+
+void Tree::Impl::become_held(Slot slot, Serial serial) {
+  Live& live = slots_[slot];
+  unname(slot);
+  live.serial = serial;
+  by_serial_[serial] = slot;
+  Slot parent = live.parent;
+  live.parent = 0;
+  live.name = {};
+  if (parent != 0) {
+    --slots_[parent].children;
+    drop_if_idle(parent);
+  }
+}
+
+Slot Tree::Impl::slot_of_held(const Held& node) {
+  auto it = by_serial_.find(node.serial);
+  if (it != by_serial_.end()) return it->second;
+  Slot slot = new_slot();
+  Live& live = slots_[slot];
+  live.serial = node.serial;
+  live.ino = node.ino;
+  live.type = node.mode & S_IFMT;
+  by_serial_[node.serial] = slot;
+  if (options_.rules != nullptr && !options_.rules->empty())
+    live.rule = rule_for(live, lower_path(live).value_or(""),
+                         draft_path(live).value_or(""));
+  return slot;
+}
+
+std::optional<std::string> Tree::Impl::lower_path(const Live& live) const {
+  std::vector<std::string_view> names;
+  const Live* at = &live;
+  while (at->serial == 0) {
+    names.push_back(at->name);
+    if (at->parent == 0) return std::nullopt;
+    at = &slots_[at->parent];
+  }
+  const Held* node = state_.find(at->serial);
+  if (node == nullptr) return std::nullopt;
+  auto path = state_.origin_of(*node);
+  if (!path) return std::nullopt;
+  for (auto it = names.rbegin(); it != names.rend(); ++it) {
+    if (!path->empty()) *path += '/';
+    *path += *it;
+  }
+  return path;
+}
+
+std::optional<std::string> Tree::Impl::draft_path(const Live& live) const {
+  std::vector<std::string_view> names;
+  const Live* at = &live;
+  while (at->serial == 0) {
+    names.push_back(at->name);
+    if (at->parent == 0) return std::nullopt;
+    at = &slots_[at->parent];
+  }
+  const Held* node = state_.find(at->serial);
+  if (node == nullptr) return std::nullopt;
+  auto path = state_.path_of(*node);
+  if (!path) return std::nullopt;
+  for (auto it = names.rbegin(); it != names.rend(); ++it) {
+    if (!path->empty()) *path += '/';
+    *path += *it;
+  }
+  return path;
+}
+
+uint64_t Tree::Impl::shown_ino(const sys::Stat& st) const {
+  if (st.dev == base_stat_.dev && state_.by_ino(st.ino) == 0) return st.ino;
+  // Another device, or a number that a held node kept from an inode that is
+  // gone: a number of its own, the same after every mount.
+  const uint64_t words[4] = {st.dev, st.ino,
+                             static_cast<uint64_t>(st.btime.tv_sec),
+                             static_cast<uint64_t>(st.btime.tv_nsec)};
+  return kHashedIno | (xxh3_64(std::as_bytes(std::span(words))) >> 3);
+}
+
+// The strictest of where it came from and where it stands.
+Rule Tree::Impl::rule_for(const Live& live, std::string_view origin,
+                          std::string_view path) const {
+  bool is_dir = S_ISDIR(live.type);
+  Rule rule = options_.rules->rule(path, is_dir);
+  if (origin != path)
+    rule = std::max(rule, options_.rules->rule(origin, is_dir));
+  return rule;
+}
+
+Rule Tree::Impl::rule_at(const Live& dir, std::string_view name,
+                         bool is_dir) const {
+  if (options_.rules == nullptr || options_.rules->empty()) return Rule::kNone;
+  Rule rule = Rule::kNone;
+  if (auto path = draft_path(dir))
+    rule = options_.rules->rule(join_path(*path, name), is_dir);
+  return rule;
+}
+
+Result<NodeView> Tree::Impl::view_of(NodeId id) const {
+  const Live* live = get(id);
+  if (live == nullptr) return fail_errno(ESTALE);
+  NodeView view;
+  view.id = id;
+  view.serial = live->serial;
+  view.ino = live->ino;
+  view.mode = live->type;
+  view.rule = live->rule;
+  view.unlinked = live->unlinked;
+  view.links = live->links;
+  if (live->serial == 0) {
+    view.has_base = true;
+    view.identity = {live->dev, live->lower_ino, live->btime};
+    return view;
+  }
+  const Held* node = state_.find(live->serial);
+  if (node == nullptr) return fail_errno(ESTALE);
+  view.has_base = node->base != nullptr;
+  view.name_held = true;
+  view.mode = node->mode;
+  view.own = node->own;
+  view.flags = node->flags;
+  view.uid = node->uid;
+  view.gid = node->gid;
+  view.rdev = node->rdev;
+  view.atime = node->atime;
+  view.mtime = node->mtime;
+  view.ctime = node->ctime;
+  view.nlink_delta = node->nlink_delta;
+  view.target = node->target;
+  view.body = node->body;
+  if (node->base) {
+    view.base = *node->base;
+    view.identity = identity_of(*node->base);
+  }
+  if (node->body) {
+    view.size = node->body->map.size();
+    view.allocated = node->body->map.allocated();
+  }
+  return view;
+}
+
+}  // namespace stoplog::fs

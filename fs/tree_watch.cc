@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real tree moved: look what is so now, drop what is no longer so, and
+// say what the kernel must be told.
+#include "base/sys_node.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+
+void Tree::Impl::drop_listing(NodeId dir) {
+  std::lock_guard leaf(listings_mutex_);
+  std::erase_if(listings_, [&](const auto& old) { return old->dir == dir; });
+}
+
+// A held node whose base moved under it.
+void Tree::Impl::look_at_held(Serial serial, const Result<sys::Stat>& st,
+                              std::vector<Invalidation>& out) {
+  NodeId id = 0;
+  std::string what;
+  {
+    std::unique_lock lock(mutex_);
+    const Held* node = state_.find(serial);
+    if (node == nullptr || !node->base) return;
+    id = id_of(slot_of_held(*node));
+    bool live = node->own != kOwnAll || !node->body;
+    if (live) out.push_back({.kind = Invalidation::Kind::kNode, .node = id});
+    bool moved_here =
+        !node->links.empty() && node->links.front().from == LinkFrom::kMoved;
+    if (!node->is_touched() && !moved_here) {
+      drop_if_idle(static_cast<Slot>(id));
+      return;
+    }
+    if (!st)
+      what = "removed in the real tree";
+    else if (!(identity_of(*st) == identity_of(*node->base)))
+      what = "replaced in the real tree";
+    else if (!node->is_dir() &&
+             !(fingerprint_of(*st) == fingerprint_of(*node->base)))
+      what = "modified in the real tree";
+    else if ((st->mode & 07777) != (node->base->mode & 07777))
+      what = "its mode changed in the real tree";
+  }
+  file_fds_.drop(id);
+  if (!what.empty()) note_drift(id, std::move(what));
+  std::unique_lock lock(mutex_);
+  if (get(id) != nullptr) drop_if_idle(static_cast<Slot>(id));
+}
+
+void Tree::Impl::look(NodeId dir, const std::string& name,
+                      std::vector<Invalidation>& out) {
+  using Kind = Invalidation::Kind;
+  Serial held = 0;
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(dir);
+    if (live == nullptr) return;
+    if (live->serial != 0) {
+      const Held* node = state_.find(live->serial);
+      auto serial = node ? State::child(*node, name) : std::nullopt;
+      if (serial == Serial{0}) return;  // gone in the draft, whatever comes
+      held = serial.value_or(0);
+    }
+  }
+  auto st = lower_child(dir, name);
+  if (held != 0) return look_at_held(held, st, out);
+  bool was_dir = false;
+  {
+    std::unique_lock lock(mutex_);
+    Slot slot = find_named(static_cast<Slot>(dir), name);
+    if (slot == 0) {
+      out.push_back({.kind = Kind::kExpire, .node = dir, .name = name});
+      return;
+    }
+    Live& live = slots_[slot];
+    NodeId id = id_of(slot);
+    Identity known{live.dev, live.lower_ino, live.btime};
+    if (st && identity_of(*st) == known) {
+      out.push_back({.kind = Kind::kNode, .node = id});
+      return;
+    }
+    was_dir = S_ISDIR(live.type);
+    unname(slot);
+    file_fds_.drop(id);
+    out.push_back({.kind = st ? Kind::kExpire : Kind::kDrop,
+                   .node = dir,
+                   .child = id,
+                   .name = name});
+    out.push_back({.kind = Kind::kNode, .node = id});
+  }
+  // Cached fds beneath it lead to where it went.
+  if (was_dir) dir_fds_.clear();
+}
+
+void Tree::lower_changed(NodeId dir, std::string_view name) {
+  Impl& t = *impl_;
+  std::vector<Invalidation> out;
+  t.drop_listing(dir);
+  if (!name.empty()) {
+    t.look(dir, std::string(name), out);
+  } else {
+    std::vector<std::string> names;
+    {
+      std::shared_lock lock(t.mutex_);
+      const Live* live = t.get(dir);
+      if (live == nullptr) return;
+      for (const Live& other : t.slots_)
+        if (other.used && other.named && other.parent == static_cast<Slot>(dir))
+          names.push_back(other.name);
+      if (const Held* node =
+              live->serial ? t.state_.find(live->serial) : nullptr)
+        for (const auto& [held, serial] : node->names)
+          if (serial != 0) names.push_back(held);
+    }
+    t.dir_fds_.drop(dir);
+    for (const std::string& each : names) t.look(dir, each, out);
+  }
+  out.push_back({.kind = Invalidation::Kind::kNode, .node = dir});
+  if (Observer* observer = t.observer_) observer->invalidate(out);
+}
+
+void Tree::lower_changed_everywhere() {
+  Impl& t = *impl_;
+  std::vector<Invalidation> out;
+  t.dir_fds_.clear();
+  t.file_fds_.clear();
+  {
+    std::lock_guard leaf(t.listings_mutex_);
+    t.listings_.clear();
+  }
+  {
+    std::shared_lock lock(t.mutex_);
+    for (Slot slot = 1; slot < t.slots_.size(); ++slot) {
+      const Live& live = t.slots_[slot];
+      if (!live.used) continue;
+      out.push_back({.kind = Invalidation::Kind::kNode, .node = t.id_of(slot)});
+      if (live.named)
+        out.push_back({.kind = Invalidation::Kind::kExpire,
+                       .node = t.id_of(live.parent),
+                       .child = t.id_of(slot),
+                       .name = live.name});
+    }
+  }
+  if (Observer* observer = t.observer_) observer->invalidate(out);
+}
+
+}  // namespace stoplog::fs
