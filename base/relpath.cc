@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace stoplog {
 
@@ -64,13 +65,22 @@ bool RelPath::is_within(const RelPath& other) const {
 }
 
 std::strong_ordering RelPath::operator<=>(const RelPath& other) const {
+  // Equal heads in blocks: siblings deep in a tree share almost all of a path
+  // that can be a megabyte long.
+  const std::string& a = path_;
+  const std::string& b = other.path_;
+  size_t shorter = std::min(a.size(), b.size());
+  size_t at = 0;
+  while (shorter - at >= 64 &&
+         std::memcmp(a.data() + at, b.data() + at, 64) == 0)
+    at += 64;
+  while (at < shorter && a[at] == b[at]) at++;
+  if (at == shorter) return a.size() <=> b.size();
   // '/' counts as the smallest byte, which is component order.
   auto key = [](char c) {
     return c == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(c)) + 1;
   };
-  return std::lexicographical_compare_three_way(
-      path_.begin(), path_.end(), other.path_.begin(), other.path_.end(),
-      [&](char a, char b) { return key(a) <=> key(b); });
+  return key(a[at]) <=> key(b[at]);
 }
 
 }  // namespace stoplog

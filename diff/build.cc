@@ -7,10 +7,11 @@
 #include "diff/canonical.h"
 #include "diff/change_set.h"
 #include "diff/examine.h"
-#include "diff/git_meta.h"
+#include "diff/git_fold.h"
 #include "diff/normalize.h"
 #include "diff/parallel.h"
 #include "diff/risk.h"
+#include "diff/select.h"
 
 namespace stoplog::diff {
 namespace {
@@ -54,6 +55,7 @@ void set_directories_aside(ChangeSet& set) {
     bool comes_or_goes =
         (change.kind == Kind::kAdded && is_dir(change.after)) ||
         (change.kind == Kind::kDeleted && is_dir(change.before));
+    comes_or_goes &= change.git == nullptr;
     bool has_content = i + 1 < set.changes.size() &&
                        set.changes[i + 1].path.is_within(change.path);
     (comes_or_goes && has_content ? set.directories : shown)
@@ -88,14 +90,39 @@ void make_groups(ChangeSet& set, GitFacts& facts) {
   }
 }
 
+// Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes,
                    const ExamineContext& context) {
-  return parallel_for(
+  TRY(parallel_for(
       changes.size(), context.options.threads, [&](size_t i) -> Status {
         TRY_CTX(examine(changes[i], context),
                 fmt::format("cannot compare '{}'", changes[i].path.str()));
         return {};
-      });
+      }));
+  std::erase_if(changes, [](Change& change) {
+    auto kind = kind_of(change);
+    if (kind) change.kind = *kind;
+    return !kind;
+  });
+  return {};
+}
+
+// Content that git stores is neither text nor a risk of its own.
+Status fold_git_directories(const fs::View& view, const DiffOptions& options,
+                            GitFacts& facts, std::vector<GitParts> all,
+                            std::vector<Change>& changes) {
+  DiffOptions plain = options;
+  plain.risks = false;
+  plain.count_lines = false;
+  if (all.empty()) return {};
+  for (GitParts& git : all) {
+    TRY(examine_all(git.parts, {view, plain, facts}));
+    std::optional<Change> row = TRY(fold_git(view, std::move(git)));
+    if (row) changes.push_back(std::move(*row));
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return a.path < b.path; });
+  return {};
 }
 
 }  // namespace
@@ -110,15 +137,14 @@ Result<ChangeSet> build_change_set(const fs::View& view,
       set.changes.push_back(change_of(std::move(change)));
   }
   GitFacts facts(options.real_root);
+  std::vector<GitParts> git = take_git_parts(set.changes);
   for (Change& change : set.changes)
-    change.ignored = facts.is_ignored(
-        change.path, is_dir(change.after ? change.after : change.before));
+    change.ignored =
+        !is_inside_git(change) &&
+        facts.is_ignored(change.path,
+                         is_dir(change.after ? change.after : change.before));
   TRY(examine_all(set.changes, {view, options, facts}));
-  std::erase_if(set.changes, [](Change& change) {
-    auto kind = kind_of(change);
-    if (kind) change.kind = *kind;
-    return !kind;
-  });
+  TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   fold_moved_along(set.changes);
   set_directories_aside(set);
   name_links(set.changes);

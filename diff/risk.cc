@@ -5,7 +5,9 @@
 #include <map>
 
 #include "base/glob.h"
+#include "base/strings.h"
 #include "base/units.h"
+#include "diff/git_config.h"
 #include "diff/risk_names.h"
 #include "diff/risk_node.h"
 #include "diff/risk_text.h"
@@ -14,11 +16,28 @@
 namespace stoplog::diff {
 namespace {
 
+bool is_only_comments(std::string_view text) {
+  for (std::string_view line : split(text, '\n'))
+    if (!trim(line).empty() && trim(line)[0] != '#') return false;
+  return true;
+}
+
 // A rule of names speaks of what is there afterwards; a deleted hook runs
 // nothing.
-void add_names(const Change& change, std::vector<Risk>& risks) {
+void add_names(const Subject& subject, std::vector<Risk>& risks) {
+  const Change& change = subject.change;
   if (!change.after || change.after->type == fs::Type::kDir) return;
   for (const NameRule* rule : match_names(change.path)) {
+    if (rule->code == "git-config" && subject.new_text &&
+        change.after->type == fs::Type::kFile) {
+      risks.push_back(
+          risk_of_git_config(subject.old_text.value_or(""), *subject.new_text));
+      continue;
+    }
+    // `git init` writes info/exclude with nothing but comments in it.
+    if (rule->code == "git-info" && subject.new_text && !change.before &&
+        is_only_comments(*subject.new_text))
+      continue;
     // git ships samples that it never runs.
     bool sample =
         rule->code == "git-hook" && change.path.str().ends_with(".sample");
@@ -77,7 +96,7 @@ std::string folded(std::string_view path) {
 std::vector<Risk> assess(const Subject& subject,
                          const std::vector<PolicyRule>& policy) {
   std::vector<Risk> risks;
-  add_names(subject.change, risks);
+  add_names(subject, risks);
   add_node_risks(subject, risks);
   add_text(subject, risks);
   add_policy(subject.change, policy, risks);

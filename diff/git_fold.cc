@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/git_fold.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "diff/content_hash.h"
+#include "diff/git_index.h"
+#include "diff/git_object.h"
+#include "diff/select.h"
+
+namespace stoplog::diff {
+namespace {
+
+constexpr size_t kSubjects = 20;
+constexpr uint64_t kRefFile = 4096;
+
+// Length of the path up to and with its first ".git" directory; 0: none.
+size_t git_prefix(const Change& change) {
+  const std::string& path = change.path.str();
+  for (size_t at = 0; at < path.size();) {
+    size_t end = std::min(path.find('/', at), path.size());
+    if (path.compare(at, end - at, ".git") == 0) {
+      auto dir = [](const std::optional<fs::NodeState>& s) {
+        return !s || s->type == fs::Type::kDir;
+      };
+      bool inside = end < path.size();
+      return inside || (dir(change.before) && dir(change.after)) ? end : 0;
+    }
+    at = end + 1;
+  }
+  return 0;
+}
+
+// What git runs or obeys: rows of their own. `rel` is relative to .git.
+bool is_own_change(std::string_view rel) {
+  if (rel == "config" || rel == "config.worktree" || rel == "commondir" ||
+      rel == "objects/info/alternates" || rel.starts_with("hooks/") ||
+      rel.starts_with("info/"))
+    return true;
+  // A submodule's git directory, and a work tree's.
+  if (!rel.starts_with("modules/") && !rel.starts_with("worktrees/"))
+    return false;
+  return rel.ends_with("/config") || rel.ends_with("/config.worktree") ||
+         rel.find("/hooks/") != std::string_view::npos ||
+         rel.ends_with("/objects/info/alternates") ||
+         (rel.find("/info/") != std::string_view::npos &&
+          rel.find("/objects/") == std::string_view::npos);
+}
+
+bool is_directory(const Change& change) {
+  return (change.after ? change.after : change.before)->type == fs::Type::kDir;
+}
+
+enum class Sort {
+  kIndex,
+  kRef,
+  kPackedRefs,
+  kObject,
+  kPack,
+  kBookkeeping,
+  kOther
+};
+
+Sort sort_of(std::string_view rel) {
+  if (rel == "index") return Sort::kIndex;
+  if (rel == "HEAD" || rel.starts_with("refs/")) return Sort::kRef;
+  if (rel == "packed-refs") return Sort::kPackedRefs;
+  if (rel.starts_with("objects/pack/"))
+    return rel.ends_with(".pack") ? Sort::kPack : Sort::kBookkeeping;
+  if (rel.starts_with("objects/info/")) return Sort::kBookkeeping;
+  if (rel.starts_with("objects/")) return Sort::kObject;
+  constexpr std::string_view kNotes[] = {
+      "ORIG_HEAD",   "FETCH_HEAD", "COMMIT_EDITMSG", "gc.log",
+      "description", "gc.pid",     "TAG_EDITMSG",    "SQUASH_MSG",
+      "index.lock",  "HEAD.lock",  "branches"};
+  bool note =
+      std::find(std::begin(kNotes), std::end(kNotes), rel) != std::end(kNotes);
+  return note || rel.starts_with("logs/") || rel.starts_with("fsmonitor")
+             ? Sort::kBookkeeping
+             : Sort::kOther;
+}
+
+class Folder {
+ public:
+  Folder(const fs::View& view, GitParts git)
+      : view_(view), directory_(std::move(git.directory)) {
+    git_.parts = std::move(git.parts);
+    for (const Change& part : git_.parts)
+      if (part.path != directory_) by_name_[relative(part)] = &part;
+  }
+
+  Result<std::optional<Change>> run() {
+    for (const Change& part : git_.parts) TRY(count(part));
+    TRY(find_refs());
+    std::sort(git_.others.begin(), git_.others.end());
+    bool whole = appears_or_goes();
+    bool meaning = whole || !git_.refs.empty() || git_.index_changed ||
+                   git_.objects_added + git_.objects_removed +
+                           git_.packs_added + git_.packs_removed >
+                       0 ||
+                   !git_.others.empty() || !git_.unreadable.empty();
+    if (!meaning) return std::nullopt;
+    return TRY(make_row());
+  }
+
+ private:
+  std::string relative(const Change& part) const {
+    return part.path.str().substr(directory_.str().size() + 1);
+  }
+
+  bool appears_or_goes() const {
+    return std::any_of(
+        git_.parts.begin(), git_.parts.end(), [&](const Change& part) {
+          return part.path == directory_ && (!part.before || !part.after);
+        });
+  }
+
+  Status count(const Change& part) {
+    if (part.path == directory_ || is_directory(part)) return {};
+    std::string rel = relative(part);
+    switch (sort_of(rel)) {
+      case Sort::kIndex:
+        compare_index(part);
+        break;
+      case Sort::kRef:
+        if (rel == "HEAD" || !rel.ends_with(".lock")) names_.insert(rel);
+        break;
+      case Sort::kPackedRefs:
+        packed_changed_ = true;
+        break;
+      case Sort::kObject:
+        git_.objects_added += !part.before;
+        git_.objects_removed += !part.after;
+        note(rel, part);
+        break;
+      case Sort::kPack:
+        git_.packs_added += !part.before;
+        git_.packs_removed += !part.after;
+        note(rel, part);
+        break;
+      case Sort::kBookkeeping:
+        git_.bookkeeping++;
+        break;
+      case Sort::kOther:
+        git_.others.push_back(part.path);
+        note(rel, part);
+    }
+    return {};
+  }
+
+  // A part whose bytes are its meaning.
+  void note(std::string_view rel, const Change& part) {
+    meaning_.update(fmt::format("{} {} {} {}\n", name_of(part.kind), rel.size(),
+                                rel,
+                                part.new_sha256 ? hex(*part.new_sha256) : ""));
+  }
+
+  static Result<std::string> text_of(const std::optional<fs::NodeState>& state,
+                                     uint64_t limit) {
+    if (!state) return std::string();
+    if (state->type != fs::Type::kFile || !state->content)
+      return fail(Code::kInvalid, "not a file");
+    return read_content(*state->content, limit);
+  }
+
+  void compare_index(const Change& part) {
+    auto before = text_of(part.before, kIndexLimit);
+    auto after = text_of(part.after, kIndexLimit);
+    Result<IndexDelta> delta =
+        before && after
+            ? compare_indexes(*before, *after)
+            : std::unexpected(before ? after.error() : before.error());
+    if (!delta) {
+      git_.index_changed = true;
+      git_.unreadable.push_back("the index changed: " + delta.error().text());
+      note("index", part);
+      return;
+    }
+    git_.index_changed = delta->any();
+    git_.index_added = delta->added;
+    git_.index_modified = delta->modified;
+    git_.index_removed = delta->removed;
+    meaning_.update("index " + hex(delta->meaning) + "\n");
+  }
+
+  enum class Side { kBase, kDraft };
+
+  // A file of the git directory on one side. What has no change is the same on
+  // both.
+  Result<std::string> read(Side side, const std::string& rel, uint64_t limit) {
+    if (auto it = by_name_.find(rel); it != by_name_.end())
+      return text_of(
+          side == Side::kBase ? it->second->before : it->second->after, limit);
+    auto path = TRY(RelPath::parse(directory_.str() + "/" + rel));
+    auto state = TRY(view_.draft_state(path));
+    if (state && state->type == fs::Type::kDir) return std::string();
+    return text_of(state, limit);
+  }
+
+  using Refs = std::map<std::string, std::string>;
+
+  Refs packed(Side side) {
+    auto text = read(side, "packed-refs", kPackedRefsLimit);
+    auto refs = text ? parse_packed_refs(*text)
+                     : Result<Refs>(std::unexpected(text.error()));
+    if (refs) return std::move(*refs);
+    git_.unreadable.push_back("packed-refs: " + refs.error().text());
+    return {};
+  }
+
+  std::optional<std::string> target(Side side, const std::string& name,
+                                    const Refs& packed_refs) {
+    auto text = read(side, name, kRefFile);
+    if (!text) {
+      git_.unreadable.push_back(name + ": " + text.error().text());
+      return "unreadable";
+    }
+    if (text->empty()) {
+      auto it = packed_refs.find(name);
+      return it != packed_refs.end() ? std::optional(it->second) : std::nullopt;
+    }
+    auto ref = parse_ref(*text);
+    return ref ? *ref : "unreadable";
+  }
+
+  Status find_refs() {
+    if (names_.empty() && !packed_changed_) return {};
+    Refs before = packed(Side::kBase);
+    Refs after = packed_changed_ ? packed(Side::kDraft) : before;
+    if (packed_changed_)
+      for (const Refs* side : {&before, &after})
+        for (const auto& [name, id] : *side) {
+          const Refs& other = side == &before ? after : before;
+          auto it = other.find(name);
+          if (it == other.end() || it->second != id) names_.insert(name);
+        }
+    for (const std::string& name : names_) {
+      RefMove move{.name = name, .from = {}, .to = {}, .subjects = {}};
+      move.from = target(Side::kBase, name, before);
+      move.to = target(Side::kDraft, name, after);
+      if (move.from == move.to) continue;  // packed, or written the same
+      meaning_.update(fmt::format("ref {} {} {}\n", name,
+                                  move.from.value_or("-"),
+                                  move.to.value_or("-")));
+      find_subjects(move);
+      git_.refs.push_back(std::move(move));
+    }
+    return {};
+  }
+
+  // First parents, newest first, as far as the commits are loose.
+  void find_subjects(RefMove& move) {
+    std::string at = move.to.value_or("");
+    std::set<std::string> seen;
+    while (is_git_id(at) && at != move.from && seen.insert(at).second &&
+           move.subjects.size() < kSubjects) {
+      auto bytes =
+          read(Side::kDraft, "objects/" + at.substr(0, 2) + "/" + at.substr(2),
+               kCommitLimit);
+      if (!bytes || bytes->empty()) return;
+      auto commit = parse_loose_commit(*bytes);
+      if (!commit) return;
+      move.subjects.push_back(commit->subject);
+      at = commit->parents.empty() ? "" : commit->parents[0];
+    }
+  }
+
+  Result<Change> make_row() {
+    Change row;
+    row.path = directory_;
+    row.content_changed = true;
+    bool whole = appears_or_goes();
+    for (const Change& part : git_.parts) {
+      row.command = std::max(row.command, part.command);
+      // The index drifts whenever somebody looks; refs are another matter.
+      bool ref = part.path != directory_ && !is_directory(part) &&
+                 (sort_of(relative(part)) == Sort::kRef ||
+                  sort_of(relative(part)) == Sort::kPackedRefs);
+      if (part.drift && ref && !row.drift) row.drift = part.drift;
+      if (whole && part.path == directory_) {
+        row.before = part.before;
+        row.after = part.after;
+      }
+    }
+    if (!whole) row.before = row.after = TRY(view_.draft_state(directory_));
+    if (!row.before && !row.after)
+      return fail(Code::kInternal, "'{}' is on neither side", directory_.str());
+    row.kind = !row.before  ? Kind::kAdded
+               : !row.after ? Kind::kDeleted
+                            : Kind::kModified;
+    add_risks(row);
+    git_.meaning = meaning_.finish();
+    row.git = std::make_shared<const GitChange>(std::move(git_));
+    return row;
+  }
+
+  void add_risks(Change& row) const {
+    auto add = [&](Level level, std::string code, std::string message) {
+      row.risks.push_back({level, std::move(code), std::move(message)});
+    };
+    // Repacking removes loose objects and adds a pack; less is loss.
+    uint64_t removed = git_.objects_removed + git_.packs_removed;
+    if (row.kind == Kind::kDeleted)
+      add(Level::kDanger, "git-deleted",
+          "deletes the repository with all of its history");
+    else if (removed > 0 && git_.packs_added == 0)
+      add(Level::kDanger, "git-objects",
+          "removes objects: history may be lost for good");
+    for (const RefMove& ref : git_.refs)
+      if (!ref.to) add(Level::kWarn, "git-ref-deleted", "deletes " + ref.name);
+    if (!git_.others.empty())
+      add(Level::kWarn, "git-state",
+          "leaves something for git to go on with: " +
+              git_.others.front().str());
+    if (!git_.unreadable.empty())
+      add(Level::kWarn, "git-unreadable", git_.unreadable.front());
+    std::stable_sort(
+        row.risks.begin(), row.risks.end(),
+        [](const Risk& a, const Risk& b) { return a.level > b.level; });
+  }
+
+  const fs::View& view_;
+  RelPath directory_;
+  GitChange git_;
+  std::map<std::string, const Change*> by_name_;
+  std::set<std::string> names_;  // of refs that may have moved
+  bool packed_changed_ = false;
+  Sha256 meaning_;
+};
+
+}  // namespace
+
+std::vector<GitParts> take_git_parts(std::vector<Change>& changes) {
+  std::map<std::string, GitParts> found;
+  std::vector<Change> rest;
+  for (Change& change : changes) {
+    size_t prefix = git_prefix(change);
+    const std::string& path = change.path.str();
+    // A git directory that moved as a whole is a moved directory.
+    bool own = prefix == 0 || change.is_moved_directory() ||
+               (prefix < path.size() &&
+                is_own_change(std::string_view(path).substr(prefix + 1)));
+    if (own) {
+      rest.push_back(std::move(change));
+      continue;
+    }
+    GitParts& git = found[path.substr(0, prefix)];
+    git.parts.push_back(std::move(change));
+  }
+  changes = std::move(rest);
+  std::vector<GitParts> out;
+  for (auto& [directory, git] : found) {
+    git.directory = RelPath::parse(directory).value_or(RelPath());
+    out.push_back(std::move(git));
+  }
+  return out;
+}
+
+Result<std::optional<Change>> fold_git(const fs::View& view, GitParts git) {
+  return Folder(view, std::move(git)).run();
+}
+
+}  // namespace stoplog::diff

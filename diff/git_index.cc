@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout is that of gitformat-index(5).
+#include "diff/git_index.h"
+
+#include <cstring>
+
+namespace stoplog::diff {
+namespace {
+
+constexpr size_t kHeader = 12;
+constexpr size_t kFixed = 62;  // stat data, id and flags of one entry
+constexpr size_t kChecksum = 20;
+
+uint32_t big32(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; i++)
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+uint16_t big16(std::string_view bytes, size_t at) {
+  return static_cast<uint16_t>(static_cast<unsigned char>(bytes[at]) << 8 |
+                               static_cast<unsigned char>(bytes[at + 1]));
+}
+
+std::unexpected<Error> bad(std::string_view what) {
+  return fail(Code::kInvalid, "the index is damaged: {}", what);
+}
+
+}  // namespace
+
+Result<IndexReader> IndexReader::open(std::string_view bytes) {
+  if (bytes.size() < kHeader + kChecksum || !bytes.starts_with("DIRC"))
+    return bad("no header");
+  uint32_t version = big32(bytes, 4);
+  if (version < 2 || version > 4)
+    return fail(Code::kUnsupported, "index version {}", version);
+  uint32_t count = big32(bytes, 8);
+  // The smallest entry: a lie about the count is found before anything grows.
+  if (count > (bytes.size() - kHeader) / kFixed) return bad("too many entries");
+  return IndexReader(bytes, version, count);
+}
+
+Result<std::optional<IndexEntry>> IndexReader::next() {
+  if (left_ == 0) {
+    TRY(check_extensions());
+    return std::nullopt;
+  }
+  left_--;
+  size_t start = at_;
+  if (bytes_.size() - at_ < kFixed) return bad("an entry is cut off");
+  IndexEntry entry;
+  entry.mode = big32(bytes_, start + 24);
+  std::memcpy(entry.id.data(), bytes_.data() + start + 40, entry.id.size());
+  uint16_t flags = big16(bytes_, start + 60);
+  entry.stage = (flags >> 12) & 3;
+  entry.assume_valid = (flags & 0x8000) != 0;
+  at_ = start + kFixed;
+  if ((flags & 0x4000) != 0) {
+    if (version_ < 3 || bytes_.size() - at_ < 2)
+      return bad("an entry is cut off");
+    uint16_t extended = big16(bytes_, at_);
+    entry.skip_worktree = (extended & 0x4000) != 0;
+    entry.intent_to_add = (extended & 0x2000) != 0;
+    at_ += 2;
+  }
+  entry.path = TRY(take_path(start));
+  return entry;
+}
+
+Result<std::string> IndexReader::take_path(size_t entry_start) {
+  std::string path;
+  if (version_ == 4) {
+    // How much of the last path's end to drop, in git's offset encoding.
+    uint64_t drop = 0;
+    for (int i = 0;; i++) {
+      if (i == 5 || at_ >= bytes_.size()) return bad("a prefix is cut off");
+      unsigned char c = static_cast<unsigned char>(bytes_[at_++]);
+      drop = (i == 0 ? 0 : (drop + 1) << 7) | (c & 0x7f);
+      if ((c & 0x80) == 0) break;
+    }
+    if (drop > last_.size()) return bad("a prefix is too long");
+    path = last_.substr(0, last_.size() - static_cast<size_t>(drop));
+  }
+  size_t end = bytes_.find('\0', at_);
+  if (end == std::string_view::npos) return bad("a path has no end");
+  path += bytes_.substr(at_, end - at_);
+  if (path.empty()) return bad("an entry has no path");
+  if (path.size() > 1 << 16) return bad("a path is too long");
+  if (version_ == 4) {
+    at_ = end + 1;
+    last_ = path;
+  } else {
+    // Padded with one to eight NULs to a multiple of eight.
+    size_t length = (end - entry_start + 8) & ~size_t{7};
+    if (length > bytes_.size() - entry_start) return bad("padding is cut off");
+    at_ = entry_start + length;
+  }
+  return path;
+}
+
+// A split index keeps its entries in another file, a sparse one whole
+// directories in one entry: the entries that we saw are then not the truth.
+Status IndexReader::check_extensions() {
+  while (bytes_.size() - at_ >= kChecksum + 8) {
+    std::string_view name = bytes_.substr(at_, 4);
+    uint32_t size = big32(bytes_, at_ + 4);
+    if (name == "link") return fail(Code::kUnsupported, "a split index");
+    if (name == "sdir") return fail(Code::kUnsupported, "a sparse index");
+    if (size > bytes_.size() - at_ - 8) return bad("an extension is cut off");
+    at_ += 8 + size;
+  }
+  if (bytes_.size() - at_ != kChecksum) return bad("its end is missing");
+  return {};
+}
+
+namespace {
+
+// An optional reader: an absent index has no entries.
+class Side {
+ public:
+  static Result<Side> open(std::string_view bytes) {
+    Side side;
+    if (!bytes.empty()) side.reader_ = TRY(IndexReader::open(bytes));
+    TRY(side.advance());
+    return side;
+  }
+  Status advance() {
+    std::optional<IndexEntry> entry;
+    if (reader_) entry = TRY(reader_->next());
+    if (entry && now && !less(*now, *entry))
+      return fail(Code::kInvalid, "the index is damaged: not in order");
+    now = std::move(entry);
+    return {};
+  }
+  static bool less(const IndexEntry& a, const IndexEntry& b) {
+    int order = a.path.compare(b.path);
+    return order != 0 ? order < 0 : a.stage < b.stage;
+  }
+  std::optional<IndexEntry> now;
+
+ private:
+  std::optional<IndexReader> reader_;
+};
+
+void add_meaning(Sha256& hash, const IndexEntry& entry) {
+  hash.update(fmt::format(
+      "{} {:o} {} {} {}{}{}\n", entry.path.size(), entry.mode, hex(entry.id),
+      entry.stage, entry.assume_valid ? 'a' : '-',
+      entry.skip_worktree ? 's' : '-', entry.intent_to_add ? 'i' : '-'));
+  hash.update(entry.path);
+}
+
+}  // namespace
+
+Result<IndexDelta> compare_indexes(std::string_view before,
+                                   std::string_view after) {
+  Side a = TRY(Side::open(before));
+  Side b = TRY(Side::open(after));
+  IndexDelta delta;
+  Sha256 meaning;
+  while (a.now || b.now) {
+    bool only_a = a.now && (!b.now || Side::less(*a.now, *b.now));
+    bool only_b = b.now && (!a.now || Side::less(*b.now, *a.now));
+    delta.removed += only_a;
+    delta.added += only_b;
+    if (!only_a && !only_b) delta.modified += *a.now != *b.now;
+    if (!only_a) {
+      add_meaning(meaning, *b.now);
+      TRY(b.advance());
+    }
+    if (!only_b) TRY(a.advance());
+  }
+  delta.meaning = meaning.finish();
+  return delta;
+}
+
+}  // namespace stoplog::diff

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounded readers of what an agent left in a git directory: a loose commit
+// object, packed-refs, a ref. Pure; they read nothing but their argument, and
+// inflate at most kCommitLimit bytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stoplog::diff {
+
+inline constexpr size_t kCommitLimit = 64 << 10;
+inline constexpr uint64_t kPackedRefsLimit = 16ull << 20;
+
+struct Commit {
+  std::vector<std::string> parents;  // 40 hex digits each
+  std::string subject;               // first line, at most 200 bytes
+};
+// `bytes` is a whole loose object file, deflated. A long message is cut.
+Result<Commit> parse_loose_commit(std::string_view bytes);
+
+// 40 lower-case hex digits.
+bool is_git_id(std::string_view text);
+
+// The content of HEAD or of a loose ref: an id, or "ref: refs/…".
+Result<std::string> parse_ref(std::string_view bytes);
+
+// Name to id. Lines that are neither entry, comment nor peeled id fail.
+Result<std::map<std::string, std::string>> parse_packed_refs(
+    std::string_view bytes);
+
+}  // namespace stoplog::diff

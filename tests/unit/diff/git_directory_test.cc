@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// A git directory by its meaning, and what the real repository knows. Git
+// itself makes the repositories; our code never runs it.
+#include "catch_shim.h"
+#include "diff/git_index.h"
+#include "diff/git_meta.h"
+#include "diff/git_object.h"
+#include "memory_view.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::diff;
+
+namespace {
+
+class Repository : public TreeFixture {
+ public:
+  Repository() {
+    git(base(), "init -q -b main");
+    write(base() + "/a.c", "int a;\n");
+    write(base() + "/.gitignore", "*.o\nnode_modules/\n.env\n");
+    git(base(), "add -A");
+    git(base(), "commit -qm first");
+    copy_base();
+  }
+  static void git(const std::string& where, const std::string& what) {
+    REQUIRE(run("cd '" + where +
+                "' && HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 git -c "
+                "user.name=t -c user.email=t@t -c gc.auto=0 " +
+                what + " >/dev/null 2>&1") == 0);
+  }
+  void in_draft(const std::string& what) { git(draft(), what); }
+  ChangeSet build(DiffOptions options = {}) {
+    view_ = view();
+    options.real_root = base();
+    auto set = build_change_set(*view_, options);
+    REQUIRE(set);
+    return std::move(*set);
+  }
+
+ private:
+  std::unique_ptr<fs::View> view_;
+};
+
+const GitChange& git_row(const ChangeSet& set) {
+  const Change* row = set.find(path(".git"));
+  REQUIRE(row != nullptr);
+  REQUIRE(row->git != nullptr);
+  CHECK(row->shown_path() == ".git/");
+  return *row->git;
+}
+
+}  // namespace
+
+TEST_CASE("a refreshed index is no change") {
+  Repository repo;
+  TreeFixture::run("touch '" + repo.draft() + "/a.c'");
+  repo.in_draft("update-index --refresh");
+  repo.in_draft("status");
+  CHECK(TreeFixture::read(repo.base() + "/.git/index") !=
+        TreeFixture::read(repo.draft() + "/.git/index"));
+  CHECK(repo.build().empty());
+}
+
+TEST_CASE("a commit moves the branch and names its subject") {
+  Repository repo;
+  TreeFixture::write(repo.draft() + "/b.c", "int b;\n");
+  repo.in_draft("add b.c");
+  repo.in_draft("commit -qm 'add b'");
+  TreeFixture::write(repo.draft() + "/b.c", "int c;\n");
+  repo.in_draft("commit -qam 'change b'");
+  ChangeSet set = repo.build();
+  const GitChange& git = git_row(set);
+  REQUIRE(git.refs.size() == 1);
+  CHECK(git.refs[0].name == "refs/heads/main");
+  CHECK(git.refs[0].subjects == std::vector<std::string>{"change b", "add b"});
+  CHECK(git.index_added == 1);
+  CHECK(git.objects_added == 6);
+  CHECK(git.bookkeeping > 0);
+  CHECK_FALSE(set.find(path(".git"))->is_danger());
+  CHECK(set.changes.size() == 2);  // and b.c
+}
+
+TEST_CASE("staging alone is told by the index and a branch switch by HEAD") {
+  Repository repo;
+  repo.in_draft("rm -q --cached a.c");
+  repo.in_draft("switch -qc topic");
+  ChangeSet set = repo.build();
+  const GitChange& git = git_row(set);
+  CHECK(git.index_removed == 1);
+  REQUIRE(git.refs.size() == 2);
+  CHECK(git.refs[0].name == "HEAD");
+  CHECK(git.refs[0].to == "ref: refs/heads/topic");
+  CHECK(git.refs[1].name == "refs/heads/topic");
+  CHECK_FALSE(git.refs[1].from);
+}
+
+TEST_CASE("packing refs and objects moves nothing") {
+  Repository repo;
+  repo.in_draft("pack-refs --all");
+  ChangeSet set = repo.build();
+  CHECK(set.find(path(".git")) == nullptr);
+  repo.in_draft("gc -q");
+  set = repo.build();
+  CHECK(git_row(set).refs.empty());
+  CHECK(git_row(set).packs_added == 1);
+  CHECK_FALSE(set.find(path(".git"))->is_danger());
+}
+
+TEST_CASE("removing objects or the repository is a danger") {
+  Repository repo;
+  TreeFixture::run("rm -rf '" + repo.draft() + "/.git/objects'/??");
+  ChangeSet set = repo.build();
+  CHECK(set.find(path(".git"))->is_danger());
+  TreeFixture::run("rm -rf '" + repo.draft() + "/.git'");
+  set = repo.build();
+  REQUIRE(set.find(path(".git")) != nullptr);
+  CHECK(set.find(path(".git"))->kind == Kind::kDeleted);
+  CHECK(set.find(path(".git"))->is_danger());
+}
+
+TEST_CASE("a new repository is one row and no danger") {
+  TreeFixture tree;
+  Repository::git(tree.draft(), "init -q");
+  auto view = tree.view();
+  auto set = build_change_set(*view, {});
+  REQUIRE(set);
+  const Change* row = set->find(path(".git"));
+  REQUIRE(row != nullptr);
+  CHECK(row->kind == Kind::kAdded);
+  for (const Change& change : set->changes) {
+    INFO(change.path.str());
+    CHECK_FALSE(change.is_danger());
+  }
+}
+
+TEST_CASE("hooks and configuration are changes of their own") {
+  Repository repo;
+  TreeFixture::write(repo.draft() + "/.git/hooks/post-checkout", "#!/bin/sh\n");
+  repo.in_draft("config core.fsmonitor x");
+  ChangeSet set = repo.build();
+  REQUIRE(set.changes.size() == 2);
+  CHECK(set.find(path(".git/config"))->is_danger());
+  CHECK(set.find(path(".git/hooks/post-checkout"))->is_danger());
+}
+
+TEST_CASE("the digest follows the meaning of a git directory") {
+  Repository repo;
+  TreeFixture::write(repo.draft() + "/b.c", "int b;\n");
+  repo.in_draft("add b.c");
+  auto first = *repo.build().digest;
+  TreeFixture::run("touch '" + repo.draft() + "/a.c' '" + repo.draft() +
+                   "/b.c'");
+  repo.in_draft("update-index --refresh");
+  CHECK(*repo.build().digest == first);
+  TreeFixture::write(repo.draft() + "/b.c", "int c;\n");
+  repo.in_draft("add b.c");
+  CHECK(*repo.build().digest != first);
+}
+
+TEST_CASE("ignored files are grouped and their deletions listed") {
+  Repository repo;
+  for (int i = 0; i < 5; i++)
+    TreeFixture::write(repo.draft() + "/node_modules/p/" + std::to_string(i),
+                       "12345");
+  TreeFixture::write(repo.draft() + "/src/x.o", "object");
+  TreeFixture::write(repo.base() + "/.env", "SECRET=1\n");
+  TreeFixture::write(repo.base() + "/old.o", "object");
+  // The agent's own rules count for nothing.
+  TreeFixture::write(repo.draft() + "/.gitignore", "*\n");
+  TreeFixture::write(repo.draft() + "/hidden.c", "int h;\n");
+  ChangeSet set = repo.build();
+  CHECK_FALSE(set.find(path("hidden.c"))->ignored);
+  CHECK(set.find(path("node_modules/p/0"))->ignored);
+  REQUIRE(set.groups.size() == 4);
+  CHECK(set.groups[0].path == ".env");
+  CHECK(set.groups[0].deleted == 1);
+  CHECK(set.groups[1].path == "node_modules/");
+  CHECK(set.groups[1].files == 5);
+  CHECK(set.groups[1].bytes == 25);
+  CHECK(set.groups[3].path == "src/");
+  CHECK(set.find(path(".env"))->is_danger());
+  CHECK_FALSE(set.find(path("old.o"))->is_danger());  // build output
+}
+
+TEST_CASE("held back ignored files do not move the digest but dangers do") {
+  Repository repo;
+  TreeFixture::write(repo.draft() + "/b.c", "int b;\n");
+  auto first = *repo.build().digest;
+  TreeFixture::write(repo.draft() + "/x.o", "object");
+  CHECK(*repo.build().digest == first);
+  DiffOptions all;
+  all.include_ignored = true;
+  CHECK(*repo.build(all).digest != first);
+  TreeFixture::write(repo.draft() + "/node_modules/.vscode/tasks.json", "{}");
+  CHECK(*repo.build().digest != first);
+}
+
+TEST_CASE("a deletion that git can restore is no danger") {
+  Repository repo;
+  TreeFixture::write(repo.base() + "/untracked.c", "int u;\n");
+  TreeFixture::run("rm '" + repo.draft() + "/a.c'");
+  ChangeSet set = repo.build();
+  CHECK_FALSE(set.find(path("a.c"))->is_danger());
+  CHECK(set.find(path("untracked.c"))->is_danger());
+  // Edited since the last commit: git has another content.
+  TreeFixture::write(repo.base() + "/a.c", "int edited;\n");
+  set = repo.build();
+  CHECK(set.find(path("a.c"))->is_danger());
+}
+
+TEST_CASE("a tracked file is not ignored by any rule") {
+  Repository repo;
+  TreeFixture::write(repo.base() + "/kept.o", "1");
+  Repository::git(repo.base(), "add -f kept.o");
+  Repository::git(repo.base(), "commit -qm kept");
+  TreeFixture::write(repo.draft() + "/kept.o", "2");
+  CHECK_FALSE(repo.build().find(path("kept.o"))->ignored);
+}
+
+TEST_CASE("index versions two and three and four read the same") {
+  Repository repo;
+  for (int i = 0; i < 30; i++)
+    TreeFixture::write(repo.base() + "/dir/some/name" + std::to_string(i), "x");
+  Repository::git(repo.base(), "add -A");
+  auto read = [&](const std::string& version) {
+    Repository::git(repo.base(), "update-index --index-version " + version);
+    return TreeFixture::read(repo.base() + "/.git/index");
+  };
+  std::string two = read("2"), four = read("4");
+  CHECK(two != four);
+  auto delta = compare_indexes(two, four);
+  REQUIRE(delta);
+  CHECK_FALSE(delta->any());
+  CHECK(compare_indexes("", four)->added == 32);
+  Repository::git(repo.base(), "update-index --index-version 2");
+  Repository::git(repo.base(), "update-index --skip-worktree a.c");  // v3
+  std::string three = TreeFixture::read(repo.base() + "/.git/index");
+  CHECK(compare_indexes(two, three)->modified == 1);
+}
+
+TEST_CASE("a damaged index is refused and said so") {
+  Repository repo;
+  std::string good = TreeFixture::read(repo.base() + "/.git/index");
+  for (size_t cut = 0; cut < good.size() - 20; cut += 3) {
+    auto delta = compare_indexes("", good.substr(0, cut));
+    CHECK((cut == 0) == delta.has_value());
+  }
+  TreeFixture::write(repo.draft() + "/.git/index", "DIRCgarbage");
+  ChangeSet set = repo.build();
+  CHECK_FALSE(git_row(set).unreadable.empty());
+}
+
+TEST_CASE("refs are read strictly") {
+  CHECK(parse_ref("ref: refs/heads/x\n") == "ref: refs/heads/x");
+  CHECK(parse_ref(std::string(40, 'a') + "\n") == std::string(40, 'a'));
+  CHECK_FALSE(parse_ref("ref: /etc/passwd\n"));
+  CHECK_FALSE(parse_ref("nonsense"));
+  CHECK(parse_packed_refs("# pack-refs\n" + std::string(40, '0') +
+                          " refs/heads/a\n^" + std::string(40, '1') + "\n")
+            ->size() == 1);
+  CHECK_FALSE(parse_packed_refs("zzz\n"));
+  CHECK_FALSE(parse_loose_commit("not deflated"));
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <random>
+
+#include "catch_shim.h"
+#include "diff/hunks.h"
+
+using namespace stoplog;
+using namespace stoplog::diff;
+
+namespace {
+
+std::string random_text(std::mt19937& engine, size_t most) {
+  std::string out;
+  for (size_t i = engine() % (most + 1); i > 0; i--)
+    out += std::string(1, static_cast<char>('a' + engine() % 5)) + "\n";
+  if (!out.empty() && engine() % 4 == 0) out.pop_back();
+  return out;
+}
+
+std::string text_of(const Hunk& hunk, std::string_view origins) {
+  std::string out;
+  for (const Line& line : hunk.lines)
+    if (origins.find(line.origin) != std::string_view::npos) out += line.text;
+  return out;
+}
+
+TextDiff compare(std::string a, std::string b) {
+  auto result = diff_texts(std::move(a), std::move(b));
+  REQUIRE(result);
+  return std::move(*result);
+}
+
+}  // namespace
+
+TEST_CASE("all edits give the new text and none the old") {
+  std::mt19937 engine(7);
+  for (int i = 0; i < 2000; i++) {
+    std::string a = random_text(engine, 20), b = random_text(engine, 20);
+    TextDiff d = compare(a, b);
+    std::vector<size_t> all(d.edits.size());
+    for (size_t k = 0; k < all.size(); k++) all[k] = k;
+    CHECK(*apply_edits(d, all) == b);
+    CHECK(*apply_edits(d, {}) == a);
+  }
+}
+
+TEST_CASE("some edits change their own lines and no others") {
+  std::mt19937 engine(8);
+  for (int i = 0; i < 500; i++) {
+    std::string a = random_text(engine, 30), b = random_text(engine, 30);
+    TextDiff d = compare(a, b);
+    std::vector<size_t> chosen, rest;
+    for (size_t k = 0; k < d.edits.size(); k++)
+      (engine() % 2 == 0 ? chosen : rest).push_back(k);
+    std::string half = *apply_edits(d, chosen);
+    // Line by line: what a reader would do with the chosen edits by hand.
+    std::string expected;
+    uint32_t at = 0;
+    for (size_t k = 0; k < d.edits.size(); k++) {
+      const Edit& e = d.edits[k];
+      for (; at < e.old_line; at++) expected += d.old_lines[at];
+      bool taken = std::count(chosen.begin(), chosen.end(), k) > 0;
+      for (uint32_t n = 0; n < (taken ? e.new_count : e.old_count); n++)
+        expected +=
+            taken ? d.new_lines[e.new_line + n] : d.old_lines[e.old_line + n];
+      at = e.old_line + e.old_count;
+    }
+    for (; at < d.old_lines.count(); at++) expected += d.old_lines[at];
+    CHECK(half == expected);
+  }
+}
+
+TEST_CASE("an edit that does not exist is refused") {
+  TextDiff d = compare("a\n", "b\n");
+  std::vector<size_t> wrong{1};
+  CHECK_FALSE(apply_edits(d, wrong));
+}
+
+TEST_CASE("hunks carry context and split into their edits") {
+  TextDiff d =
+      compare("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\nX\n3\n4\n5\n6\nY\n8\n9\n");
+  auto hunks = make_hunks(d, 3);
+  REQUIRE(hunks.size() == 1);
+  CHECK(hunks[0].old_start == 1);
+  CHECK(hunks[0].old_lines == 9);
+  CHECK(make_hunks(d, 1).size() == 2);
+  auto split = split_hunk(d, hunks[0], 3);
+  REQUIRE(split.size() == 2);
+  CHECK(text_of(split[0], " -") == "1\n2\n3\n4\n5\n");
+  CHECK(text_of(split[0], "+") == "X\n");
+  CHECK(split[1].first_edit == 1);
+  CHECK(text_of(split[1], "-") == "7\n");
+}
+
+TEST_CASE("hunk ranges follow the unified format at the edges") {
+  auto only = [](std::string a, std::string b, unsigned context) {
+    TextDiff d = compare(std::move(a), std::move(b));
+    auto hunks = make_hunks(d, context);
+    REQUIRE(hunks.size() == 1);
+    return std::vector<uint32_t>{hunks[0].old_start, hunks[0].old_lines,
+                                 hunks[0].new_start, hunks[0].new_lines};
+  };
+  CHECK(only("", "a\nb\n", 3) == std::vector<uint32_t>{0, 0, 1, 2});
+  CHECK(only("a\nb\n", "", 3) == std::vector<uint32_t>{1, 2, 0, 0});
+  CHECK(only("a\nc\n", "a\nb\nc\n", 0) == std::vector<uint32_t>{1, 0, 2, 1});
+  CHECK(only("a\nb\nc\n", "a\nc\n", 0) == std::vector<uint32_t>{2, 1, 1, 0});
+}
+
+TEST_CASE("the header names the enclosing function") {
+  std::string a = "int main() {\n", b;
+  for (int i = 0; i < 20; i++) a += "  step(" + std::to_string(i) + ");\n";
+  b = a + "  more();\n}\n";
+  TextDiff d = compare(a + "}\n", b);
+  auto hunks = make_hunks(d, 3);
+  REQUIRE(hunks.size() == 1);
+  CHECK(hunks[0].header == "int main() {");
+}
+
+TEST_CASE("a long common head and tail is cut and changes nothing") {
+  std::string head, tail;
+  for (int i = 0; i < 20000; i++) head += "head " + std::to_string(i) + "\n";
+  for (int i = 0; i < 20000; i++) tail += "tail " + std::to_string(i) + "\n";
+  TextDiff d = compare(head + "old\n" + tail, head + "new\nlines\n" + tail);
+  REQUIRE(d.edits.size() == 1);
+  CHECK(d.edits[0] == Edit{20000, 1, 20000, 2});
+}
+
+TEST_CASE("too many lines and too many bytes are refused as too large") {
+  std::string lines(kLineLimit + 1, '\n');
+  auto many = diff_texts("", lines);
+  REQUIRE_FALSE(many);
+  CHECK(many.error().err() == EFBIG);
+  auto large = diff_texts("", std::string(kTextLimit + 1, 'a'));
+  REQUIRE_FALSE(large);
+  CHECK(large.error().err() == EFBIG);
+}
+
+TEST_CASE("an edit's name depends on its place and its lines alone") {
+  TextDiff d = compare("1\n2\n3\n", "1\nX\n3\n");
+  TextDiff more = compare("1\n2\n3\n", "1\nX\n3\n4\n");
+  TextDiff other = compare("1\n2\n3\n", "1\nY\n3\n");
+  CHECK(edit_digest(d, 0) == edit_digest(more, 0));
+  CHECK(edit_digest(d, 0) != edit_digest(other, 0));
+  CHECK(edit_digest(more, 0) != edit_digest(more, 1));
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rule fires, and does not fire on its ordinary neighbour.
+#include <set>
+
+#include "catch_shim.h"
+#include "diff/change_set.h"
+#include "diff/risk.h"
+#include "diff/secrets.h"
+#include "memory_view.h"
+
+using namespace stoplog;
+using namespace stoplog::diff;
+
+namespace {
+
+ChangeSet build(const MemoryView& view, DiffOptions options = {}) {
+  auto set = build_change_set(view, options);
+  REQUIRE(set);
+  return std::move(*set);
+}
+
+// "danger code", "warn code", ... of the only change.
+std::set<std::string> risks(const MemoryView& view, DiffOptions options = {}) {
+  ChangeSet set = build(view, std::move(options));
+  std::set<std::string> out;
+  for (const Change& change : set.changes)
+    for (const Risk& risk : change.risks)
+      out.insert(std::string(name_of(risk.level)) + " " + risk.code);
+  return out;
+}
+
+std::set<std::string> added(const std::string& name,
+                            std::string text = "text\n", mode_t mode = 0644) {
+  MemoryView view;
+  view.change(name, file(std::move(text), mode));
+  return risks(view);
+}
+
+std::set<std::string> modified(std::string before, std::string after,
+                               const std::string& name = "file.txt") {
+  MemoryView view;
+  view.base[name] = file(std::move(before));
+  view.change(name, file(std::move(after)));
+  return risks(view);
+}
+
+using Codes = std::set<std::string>;
+
+}  // namespace
+
+TEST_CASE("what runs unasked is a danger by its name") {
+  CHECK(added(".git/hooks/post-checkout") == Codes{"danger git-hook"});
+  CHECK(added("sub/.git/hooks/pre-push") == Codes{"danger git-hook"});
+  CHECK(added(".git/hooks/pre-push.sample") == Codes{"info git-hook"});
+  CHECK(added(".husky/pre-commit") == Codes{"danger git-hook"});
+  CHECK(added(".git/info/attributes", "* filter=x\n") ==
+        Codes{"danger git-info"});
+  CHECK(added(".git/objects/info/alternates", "/x\n") ==
+        Codes{"danger git-info"});
+  CHECK(added(".envrc") == Codes{"danger direnv"});
+  CHECK(added(".vscode/tasks.json") == Codes{"danger editor-task"});
+  CHECK(added("a/b/.vscode/settings.json") == Codes{"danger editor-task"});
+  CHECK(added("x.code-workspace") == Codes{"danger editor-task"});
+  CHECK(added(".claude/settings.json") == Codes{"danger agent-config"});
+  CHECK(added(".mcp.json") == Codes{"danger agent-config"});
+  CHECK(added(".cursor/mcp.json") == Codes{"danger agent-config"});
+  CHECK(added(".github/workflows/x.yml") == Codes{"danger ci"});
+  CHECK(added(".gitlab-ci.yml") == Codes{"danger ci"});
+  CHECK(added(".bashrc") == Codes{"danger shell-startup"});
+}
+
+TEST_CASE("neighbours of dangerous names are none") {
+  CHECK(added("docs/hooks/post-checkout").empty());
+  CHECK(added("github/workflows/x.yml").empty());
+  CHECK(added(".github/CODEOWNERS").empty());
+  CHECK(added("vscode/tasks.json").empty());
+  CHECK(added("envrc").empty());
+  CHECK(added("claude/settings.json").empty());
+  CHECK(added("bashrc").empty());
+  CHECK(added("src/config").empty());
+  CHECK(added("Makefile.md").empty());
+}
+
+TEST_CASE("what runs when asked is a warning") {
+  for (auto name : {"Makefile", "sub/CMakeLists.txt", "setup.py", "build.rs",
+                    "Dockerfile", "rules.mk", "gradlew"})
+    CHECK(added(name) == Codes{"warn build-input"});
+  CHECK(added("tests/conftest.py") == Codes{"warn test-input"});
+  CHECK(added(".pre-commit-config.yaml") == Codes{"warn commit-hook"});
+  CHECK(added("AGENTS.md") == Codes{"warn agent-instructions"});
+  CHECK(added(".npmrc") == Codes{"warn package-config"});
+  CHECK(added("sitecustomize.py") == Codes{"warn interpreter-startup"});
+  CHECK(added("node_modules/.bin/git") == Codes{"warn path-shadow"});
+  CHECK(added("yarn.lock") == Codes{"warn lock-file"});
+  CHECK(added(".gitattributes") == Codes{"warn git-attributes"});
+  CHECK(added(".env") == Codes{"warn env-file"});
+  CHECK(added(".gitignore") == Codes{"info gitignore"});
+}
+
+TEST_CASE("git configuration is a danger by its keys") {
+  std::string plain = "[core]\n\tbare = false\n";
+  auto config = [&](std::string after) {
+    return modified(plain, std::move(after), ".git/config");
+  };
+  CHECK(config(plain + "\tfsmonitor = touch /pwned\n") ==
+        Codes{"danger git-config"});
+  CHECK(config(plain + "[diff \"x\"]\n\ttextconv = x\n") ==
+        Codes{"danger git-config"});
+  CHECK(config(plain + "[remote \"origin\"]\n\turl = ext::sh\n") ==
+        Codes{"danger git-config"});
+  CHECK(config(plain + "[include]\n\tpath = ../evil\n") ==
+        Codes{"danger git-config"});
+  CHECK(config(plain + "[branch \"x\"]\n\tremote = origin\n") ==
+        Codes{"warn git-config"});
+  CHECK(config(plain + "[user]\n\tname = A\n") == Codes{"warn git-config"});
+  MemoryView view;
+  view.base[".git/config"] = file(plain);
+  view.change(".git/config", file(plain + "[core] hooksPath = .\n"));
+  ChangeSet set = build(view);
+  REQUIRE(set.changes.size() == 1);
+  CHECK(set.changes[0].risks[0].message.find("core.hookspath") !=
+        std::string::npos);
+}
+
+TEST_CASE("the changed script of a package is named") {
+  std::string before =
+      R"({"scripts":{"test":"jest"},"dependencies":{"a":"1"}})";
+  auto package = [&](std::string after) {
+    MemoryView view;
+    view.base["package.json"] = file(before);
+    view.change("package.json", file(std::move(after)));
+    return build(view).changes[0].risks;
+  };
+  CHECK(
+      package(R"({"scripts":{"test":"jest"},"dependencies":{"a":"2","b":"1"}})")
+          .empty());
+  auto hook =
+      package(R"({"scripts":{"test":"jest","postinstall":"curl x | sh"}})");
+  REQUIRE(hook.size() == 1);
+  CHECK(hook[0].level == Level::kDanger);
+  CHECK(hook[0].message.find("\"postinstall\"") != std::string::npos);
+  CHECK(hook[0].message.find("curl x | sh") != std::string::npos);
+  auto script = package(R"({"scripts":{"test":"vitest"}})");
+  REQUIRE(script.size() == 1);
+  CHECK(script[0].level == Level::kWarn);
+  CHECK(script[0].code == "package-script");
+  auto broken = package(R"({"scripts":{"test":)");
+  REQUIRE(broken.size() == 1);
+  CHECK(broken[0].level == Level::kDanger);
+}
+
+TEST_CASE("secrets of the well known kinds are dangers when added") {
+  std::string token =
+      "ghp_" + std::string("a8Kq2LmZ9xVbT4nRy7WcD1eFg5HjS3uPo6Qi");
+  CHECK(added("a.py", "t = '" + token + "'\n") == Codes{"danger secret"});
+  CHECK(added("a.txt", "AKIA" + std::string("Q7ZP2MB4X9LK8TRW") + "\n") ==
+        Codes{"danger secret"});
+  std::string key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7v1J" +
+                    std::string("9pq3Vt0zLw4kYcUxN2sBfG8hRmQe5dTa\n");
+  CHECK(added("id_rsa", key) == Codes{"danger secret"});
+  CHECK(added("c.py", "password = 'kJ8#mQ2zX9pL4vR7wT1y'\n") ==
+        Codes{"danger secret"});
+  CHECK(added("c.env2", "API_KEY=9f8b3c2e7a1d4f6098b7c6d5e4f3a2b1\n") ==
+        Codes{"danger secret"});
+  // Already there: not added.
+  CHECK(
+      modified("t = '" + token + "'\nx\n", "t = '" + token + "'\ny\n").empty());
+  CHECK(
+      modified("x\nt = '" + token + "'\n", "y\nz = '" + token + "'\n").empty());
+}
+
+TEST_CASE("what only looks like a secret is none") {
+  CHECK(added("a.md", "-----BEGIN RSA PRIVATE KEY-----\n...\n").empty());
+  CHECK(added("a.md", "set AKIAIOSFODNN7EXAMPLE here\n").empty());
+  CHECK(added("a.py", "password = os.environ['PASSWORD']\n").empty());
+  CHECK(added("a.py", "token = 'your-token-goes-in-here-1'\n").empty());
+  CHECK(added("a.py", "password = 'changeme1234changeme1234'\n").empty());
+  CHECK(added("a.js", "const token = getTokenFromServer(request);\n").empty());
+  CHECK(added("a.c", "token = parser_next_token(parser, TOKEN_IDENT);\n")
+            .empty());
+  CHECK(added("a.json",
+              R"({"integrity":"sha512-9f8b3c2e7a1d4f6098b7c6d5e4f3a2b1"})")
+            .empty());
+  CHECK(added("a.yml", "password: ${{ secrets.PASSWORD }}\n").empty());
+}
+
+TEST_CASE("characters that deceive a reader are warnings") {
+  CHECK(added("t.c", "if (admin\u202E \u2066) {}\n") == Codes{"warn bidi"});
+  CHECK(added("t.c", "/* \u200B */\n") == Codes{"warn invisible"});
+  CHECK(added("t.c", "\u0430dmin = 1;\n") == Codes{"warn mixed-script"});
+  CHECK(added("c.sh", "rm -rf /\rsafe line\n") ==
+        Codes{"warn carriage-return"});
+  CHECK(added("c.sh", "echo \x1b[2K\n") == Codes{"warn control-character"});
+}
+
+TEST_CASE("other alphabets and emoji and CRLF deceive nobody") {
+  CHECK(added("a.txt", "\u043f\u0440\u0438\u0432\u0435\u0442 world\n").empty());
+  CHECK(added("a.txt", "caf\u00e9 na\u00efve \u65e5\u672c\u8a9e\n").empty());
+  CHECK(added("a.md", "\u26a0\ufe0f careful \U0001F468\u200D\U0001F4BB\n")
+            .empty());
+  CHECK(added("a.txt", "one\r\ntwo\r\n").empty());
+  CHECK(added("a.txt", "\xEF\xBB\xBFwith a mark\n").empty());
+  CHECK(added("a.py", "delta\u03b8 = 1\n").empty());
+  // Was there before.
+  CHECK(modified("\u202Eold\n", "\u202Enew\n").empty());
+}
+
+TEST_CASE("modes and attributes that give rights are told") {
+  CHECK(added("s", "x", 04755) == Codes{"danger setuid", "warn executable"});
+  CHECK(added("run.sh", "x", 0755) == Codes{"warn executable"});
+  CHECK(added("w", "x", 0666) == Codes{"warn world-writable"});
+  MemoryView view;
+  view.base["f"] = file("x");
+  auto capable = file("x");
+  capable.xattrs["security.capability"] = "\x01";
+  view.change("f", capable);
+  CHECK(risks(view) == Codes{"danger file-capability"});
+  MemoryView same;
+  same.base["f"] = file("x", 0755);
+  same.change("f", file("y", 0755));
+  CHECK(risks(same).empty());
+}
+
+TEST_CASE("symlinks that leave the workspace are dangers") {
+  auto link = [](const std::string& at, std::string target) {
+    MemoryView view;
+    view.change(at, symlink(std::move(target)));
+    DiffOptions options;
+    options.real_root = "/nowhere/workspace";
+    return risks(view, options);
+  };
+  CHECK(link("l", "/etc/passwd") == Codes{"danger symlink-outside"});
+  CHECK(link("l", "../x") == Codes{"danger symlink-outside"});
+  CHECK(link("a/l", "../../x") == Codes{"danger symlink-outside"});
+  CHECK(link("a/l", "b/../../../x") == Codes{"danger symlink-outside"});
+  CHECK(link("l", "/nowhere/workspace2/x") == Codes{"danger symlink-outside"});
+  CHECK(link("l", "/usr/bin/../../etc/x") == Codes{"danger symlink-outside"});
+  CHECK(link(".venv/python", "/usr/bin/python3") ==
+        Codes{"warn symlink-system"});
+  CHECK(link("a/l", "../x").empty());
+  CHECK(link("l", "a/b").empty());
+  CHECK(link("l", "/nowhere/workspace/x").empty());
+}
+
+TEST_CASE("special files and repository links are dangers") {
+  MemoryView view;
+  view.change("f", node(fs::Type::kFifo, 0644));
+  CHECK(risks(view) == Codes{"danger special-file"});
+  CHECK(added(".git", "gitdir: /elsewhere\n") == Codes{"danger git-link"});
+  CHECK(added("git", "gitdir: /elsewhere\n").empty());
+}
+
+TEST_CASE("deletions without git and truncations are dangers") {
+  MemoryView view;
+  view.base["notes"] = file("my notes\n");
+  view.change("notes", std::nullopt);
+  CHECK(risks(view) == Codes{"danger deletion"});
+  CHECK(modified(std::string(100, 'x'), "") == Codes{"danger truncation"});
+  CHECK(modified(std::string(5000, '\n'), "left\n") ==
+        Codes{"danger truncation"});
+  CHECK(modified(std::string(5000, '\n'), std::string(2500, '\n')).empty());
+  CHECK(modified("x\n", "").empty());
+}
+
+TEST_CASE("what nobody can read is told") {
+  std::string elf(
+      "\x7f"
+      "ELF\x02\x01\x01\0\0\0\0",
+      11);
+  CHECK(added("tool", elf) == Codes{"warn program"});
+  CHECK(added("data.bin", std::string("a\0b", 3)) == Codes{"warn binary"});
+  CHECK(added("logo.png", std::string("a\0b", 3)) == Codes{"info media"});
+  CHECK(added("app.min.js", std::string(6000, 'x')) == Codes{"warn minified"});
+  CHECK(added("x.pb.go", "// Code generated by x. DO NOT EDIT.\n") ==
+        Codes{"info generated"});
+  MemoryView view;
+  view.change("big", file(std::make_shared<RepeatedContent>(11 << 20, 'a')));
+  CHECK(risks(view) == Codes{"warn large-file"});
+}
+
+TEST_CASE("names that differ in case only collide") {
+  MemoryView view;
+  view.both("Readme.md", file("x"));
+  view.change("README.md", file("y"));
+  CHECK(risks(view) == Codes{"warn case-collision"});
+  MemoryView other;
+  other.both("Readme.txt", file("x"));
+  other.change("README.md", file("y"));
+  CHECK(risks(other).empty());
+}
+
+TEST_CASE("a write that detaches hard links and a new owner are told") {
+  MemoryView view;
+  view.base["a"] = file("x");
+  view.change("a", file("y"));
+  view.raw[0].detaches_links = true;
+  view.raw[0].after->uid = 5;
+  CHECK(risks(view) == Codes{"warn hardlink-detached", "warn owner"});
+}
+
+TEST_CASE("the user's policy adds rules and raises levels") {
+  MemoryView view;
+  view.change("infra/main.tf", file("x"));
+  view.change("src/a.c", file("x"));
+  DiffOptions options;
+  options.rules = {{.glob = "infra/**",
+                    .level = Level::kDanger,
+                    .code = "policy",
+                    .message = ""}};
+  ChangeSet set = build(view, options);
+  CHECK(set.find(path("infra/main.tf"))->is_danger());
+  CHECK_FALSE(set.find(path("src/a.c"))->is_danger());
+}
+
+TEST_CASE("every rule has a code of its own and a reason") {
+  std::set<std::string_view> seen;
+  for (const RuleInfo& rule : risk_rules()) {
+    CHECK(seen.insert(rule.code).second);
+    CHECK_FALSE(rule.why.empty());
+  }
+  CHECK(seen.size() > 30);
+}
