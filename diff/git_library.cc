@@ -40,7 +40,9 @@ Result<GitLibrary> load() {
       find(handle, "git_tree_entry_bypath", git.tree_entry_bypath) &&
       find(handle, "git_tree_entry_id", git.tree_entry_id) &&
       find(handle, "git_tree_entry_free", git.tree_entry_free) &&
-      find(handle, "git_ignore_path_is_ignored", git.ignore_path_is_ignored);
+      find(handle, "git_ignore_path_is_ignored", git.ignore_path_is_ignored) &&
+      find(handle, "git_merge_file", git.merge_file) &&
+      find(handle, "git_merge_file_result_free", git.merge_file_result_free);
   if (!whole)
     return fail(Code::kUnsupported, "{} lacks a function that we need",
                 STOPLOG_LIBGIT2);

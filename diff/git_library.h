@@ -28,6 +28,8 @@ struct GitLibrary {
   decltype(&::git_tree_entry_id) tree_entry_id;
   decltype(&::git_tree_entry_free) tree_entry_free;
   decltype(&::git_ignore_path_is_ignored) ignore_path_is_ignored;
+  decltype(&::git_merge_file) merge_file;  // used by gate
+  decltype(&::git_merge_file_result_free) merge_file_result_free;
 
   // Code::kUnsupported, with what to install, when it cannot be loaded.
   static Result<const GitLibrary*> get();

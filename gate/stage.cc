@@ -44,7 +44,8 @@ Result<uint64_t> StageSet::mount_of(const RelPath& dir) {
   if (fd) {
     mount = TRY(sys::fstat(fd->get())).mount_id;
   } else if (!dir.is_root() &&
-             (fd.error().err() == ENOENT || fd.error().err() == ENOTDIR)) {
+             (fd.error().err() == ENOENT || fd.error().err() == ENOTDIR ||
+              fd.error().err() == ELOOP)) {
     mount = TRY(mount_of(dir.parent()));
   } else {
     return std::unexpected(

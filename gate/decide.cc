@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/decide.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/escape.h"
+#include "diff/canonical.h"
+#include "diff/content_hash.h"
+#include "diff/select.h"
+
+namespace stoplog::gate {
+namespace {
+
+// An approval binds content: hashes that the change set left out are taken now.
+Result<diff::Change> hashed(const diff::Change& change) {
+  diff::Change copy = change;
+  TRY(diff::ensure_hashes(copy));
+  return copy;
+}
+
+Result<Decision> decision_on(const diff::Change& change, Verdict verdict,
+                             const Signature& by) {
+  diff::Change full = TRY(hashed(change));
+  Decision decision;
+  decision.path = change.path;
+  decision.verdict = verdict;
+  decision.change = diff::change_digest(full);
+  decision.base = full.old_sha256;
+  decision.fresh = full.new_sha256;
+  decision.by = by;
+  return decision;
+}
+
+bool is_text(const diff::Change& change) {
+  auto text_file = [](const std::optional<fs::NodeState>& state) {
+    return !state ||
+           (state->type == fs::Type::kFile && state->size <= diff::kTextLimit);
+  };
+  return !change.git && !change.binary && !change.too_large &&
+         change.content_changed && text_file(change.before) &&
+         text_file(change.after);
+}
+
+// The reason of a rejected edit that is back in this change.
+Result<std::optional<std::string>> known_again(const Plan& plan,
+                                               const diff::Change& change) {
+  bool any = std::any_of(
+      plan.rejected.begin(), plan.rejected.end(),
+      [&](const RejectedEdit& edit) { return edit.path == change.path; });
+  if (!any || !is_text(change)) return std::nullopt;
+  auto text = text_of(change);
+  if (!text) return std::nullopt;
+  for (size_t i = 0; i < text->edits.size(); ++i) {
+    Sha256Digest digest = edit_text_digest(*text, i);
+    for (const RejectedEdit& edit : plan.rejected)
+      if (edit.path == change.path && edit.text == digest) return edit.reason;
+  }
+  return std::nullopt;
+}
+
+Result<Opinion> opinion_on_parts(const Decision& decision,
+                                 const diff::Change& change) {
+  Opinion opinion{.reason = decision.reason};
+  auto text = text_of(change);
+  if (!text) {
+    opinion.stale = true;
+    return opinion;
+  }
+  auto chosen = approved_edits(decision, *text);
+  if (!chosen) {
+    opinion.stale = true;
+    return opinion;
+  }
+  bool all = chosen->size() == text->edits.size() && !change.mode_changed;
+  if (all)
+    opinion.decided = Decided::kApproved;
+  else
+    opinion.decided = chosen->empty() ? Decided::kRejected : Decided::kPartial;
+  return opinion;
+}
+
+}  // namespace
+
+std::string_view name_of(Decided decided) {
+  switch (decided) {
+    case Decided::kNone:
+      return "none";
+    case Decided::kApproved:
+      return "approved";
+    case Decided::kPartial:
+      return "partial";
+    case Decided::kRejected:
+      return "rejected";
+  }
+  return "none";
+}
+
+Result<Opinion> opinion(const Plan& plan, const diff::Change& change) {
+  const Decision* decision = plan.find(change.path);
+  if (decision != nullptr && !decision->edits.empty())
+    return opinion_on_parts(*decision, change);
+  Opinion opinion;
+  if (decision != nullptr) {
+    diff::Change full = TRY(hashed(change));
+    if (diff::change_digest(full) == decision->change) {
+      opinion.decided = decision->verdict == Verdict::kApproved
+                            ? Decided::kApproved
+                            : Decided::kRejected;
+      opinion.reason = decision->reason;
+      return opinion;
+    }
+    // A rejected change that became another one is simply undecided.
+    opinion.stale = decision->verdict == Verdict::kApproved;
+  }
+  if (auto reason = TRY(known_again(plan, change))) {
+    opinion.decided = Decided::kRejected;
+    opinion.reason = *reason;
+  }
+  return opinion;
+}
+
+Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
+                              const ApproveRequest& request) {
+  if (request.digest) {
+    std::string now = set.digest ? "sha256:" + hex(*set.digest) : "";
+    if (*request.digest != now && "sha256:" + *request.digest != now)
+      return fail(Code::kDrift, "the change set is {} now", now);
+  }
+  ApproveReport report;
+  std::vector<bool> used(request.paths.size());
+  for (const diff::Change& change : set.changes) {
+    bool named = false, within = request.all;
+    for (size_t i = 0; i < request.paths.size(); ++i) {
+      if (change.path == request.paths[i])
+        used[i] = named = true;
+      else if (diff::is_selected(change, {request.paths[i]}))
+        used[i] = within = true;
+    }
+    if (!named && !within) continue;
+    if (!named) {
+      if (change.is_danger() && !request.danger) {
+        report.dangers.push_back(change.path);
+        continue;
+      }
+      if (change.ignored && request.all && !request.include_ignored) {
+        report.ignored.push_back(change.path);
+        continue;
+      }
+      if (request.keep_rejected) {
+        Opinion before = TRY(opinion(plan, change));
+        if (before.decided == Decided::kRejected) {
+          report.rejected.push_back(change.path);
+          continue;
+        }
+        // Parts of it were decided one by one: that stands.
+        if (before.decided != Decided::kNone && !before.stale) continue;
+      }
+    }
+    Decision decision =
+        TRY(decision_on(change, Verdict::kApproved, request.by));
+    decision.confirmed = named || request.danger;
+    plan.set(std::move(decision));
+    report.approved.push_back(change.path);
+  }
+  for (size_t i = 0; i < used.size(); ++i)
+    if (!used[i])
+      return fail(Code::kUsage, "nothing changed at {}",
+                  quote_name(request.paths[i].str()));
+  return report;
+}
+
+Result<std::vector<RelPath>> reject(Plan& plan, const diff::ChangeSet& set,
+                                    const RejectRequest& request) {
+  std::vector<RelPath> rejected;
+  std::vector<bool> used(request.paths.size());
+  for (const diff::Change& change : set.changes) {
+    bool chosen = false;
+    for (size_t i = 0; i < request.paths.size(); ++i)
+      if (diff::is_selected(change, {request.paths[i]}))
+        used[i] = chosen = true;
+    if (!chosen) continue;
+    Decision decision =
+        TRY(decision_on(change, Verdict::kRejected, request.by));
+    decision.reason = request.reason;
+    plan.set(std::move(decision));
+    rejected.push_back(change.path);
+    if (!is_text(change)) continue;
+    auto text = text_of(change);
+    for (size_t i = 0; text && i < text->edits.size(); ++i)
+      plan.rejected.push_back(
+          {change.path, edit_text_digest(*text, i), request.reason});
+  }
+  for (size_t i = 0; i < used.size(); ++i)
+    if (!used[i])
+      return fail(Code::kUsage, "nothing changed at {}",
+                  quote_name(request.paths[i].str()));
+  return rejected;
+}
+
+Result<diff::TextDiff> text_of(const diff::Change& change) {
+  if (!is_text(change))
+    return fail(Code::kUnsupported, "{} has no lines to choose from",
+                quote_name(change.path.str()));
+  auto read =
+      [](const std::optional<fs::NodeState>& state) -> Result<std::string> {
+    if (!state || !state->content) return std::string();
+    return diff::read_content(*state->content, diff::kTextLimit);
+  };
+  return diff::diff_texts(TRY(read(change.before)), TRY(read(change.after)));
+}
+
+Result<std::vector<size_t>> approved_edits(const Decision& decision,
+                                           const diff::TextDiff& text) {
+  std::map<Sha256Digest, size_t> here;
+  for (size_t i = 0; i < text.edits.size(); ++i)
+    here.emplace(diff::edit_digest(text, i), i);
+  std::vector<size_t> chosen;
+  for (const EditDecision& edit : decision.edits) {
+    if (edit.verdict != Verdict::kApproved) continue;
+    auto found = here.find(edit.edit);
+    if (found == here.end())
+      return fail(Code::kDrift,
+                  "a part of {} that was approved is not there any more",
+                  quote_name(decision.path.str()));
+    chosen.push_back(found->second);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+std::vector<std::optional<Verdict>> edit_verdicts(const Plan& plan,
+                                                  const diff::Change& change,
+                                                  const diff::TextDiff& text) {
+  std::vector<std::optional<Verdict>> verdicts(text.edits.size());
+  const Decision* decision = plan.find(change.path);
+  auto whole = opinion(plan, change);
+  if (decision != nullptr && decision->edits.empty() && whole &&
+      !whole->stale && whole->decided != Decided::kNone) {
+    verdicts.assign(text.edits.size(), decision->verdict);
+    return verdicts;
+  }
+  for (size_t i = 0; i < text.edits.size(); ++i) {
+    if (decision != nullptr) {
+      Sha256Digest digest = diff::edit_digest(text, i);
+      for (const EditDecision& edit : decision->edits)
+        if (edit.edit == digest) verdicts[i] = edit.verdict;
+    }
+    if (verdicts[i]) continue;
+    Sha256Digest words = edit_text_digest(text, i);
+    for (const RejectedEdit& edit : plan.rejected)
+      if (edit.path == change.path && edit.text == words)
+        verdicts[i] = Verdict::kRejected;
+  }
+  return verdicts;
+}
+
+Status decide_edits(Plan& plan, const diff::Change& change,
+                    const diff::TextDiff& text, const EditRequest& request) {
+  auto verdicts = edit_verdicts(plan, change, text);
+  for (size_t edit : request.edits) {
+    if (edit >= verdicts.size())
+      return fail(Code::kInternal, "no edit {} in {}", edit,
+                  quote_name(change.path.str()));
+    verdicts[edit] = request.verdict;
+    Sha256Digest words = edit_text_digest(text, edit);
+    std::erase_if(plan.rejected, [&](const RejectedEdit& known) {
+      return known.path == change.path && known.text == words;
+    });
+    if (request.verdict == Verdict::kRejected)
+      plan.rejected.push_back({change.path, words, request.reason});
+  }
+  Decision decision = TRY(decision_on(change, request.verdict, request.by));
+  decision.confirmed = true;  // it was looked at, part by part
+  decision.reason = request.reason;
+  bool whole = std::all_of(
+      verdicts.begin(), verdicts.end(),
+      [&](const auto& verdict) { return verdict == request.verdict; });
+  for (size_t i = 0; !whole && i < verdicts.size(); ++i)
+    if (verdicts[i])
+      decision.edits.push_back({diff::edit_digest(text, i), *verdicts[i]});
+  plan.set(std::move(decision));
+  return {};
+}
+
+void undecide(Plan& plan, const RelPath& path) {
+  plan.erase(path);
+  std::erase_if(plan.rejected,
+                [&](const RejectedEdit& edit) { return edit.path == path; });
+}
+
+std::string rejections_text(const Plan& plan) {
+  std::string text;
+  for (const Decision& decision : plan.decisions) {
+    bool parts = std::any_of(decision.edits.begin(), decision.edits.end(),
+                             [](const EditDecision& edit) {
+                               return edit.verdict == Verdict::kRejected;
+                             });
+    bool whole =
+        decision.edits.empty() && decision.verdict == Verdict::kRejected;
+    if (!parts && !whole) continue;
+    text += fmt::format("{}{}: {}\n", quote_name(decision.path.str()),
+                        parts ? " (in part)" : "",
+                        decision.reason.empty()
+                            ? "rejected"
+                            : escape(decision.reason, Escape::kLine));
+  }
+  return text;
+}
+
+Sha256Digest edit_text_digest(const diff::TextDiff& text, size_t index) {
+  const diff::Edit& edit = text.edits[index];
+  Sha256 hash;
+  std::string_view out = text.old_lines.range(edit.old_line, edit.old_count);
+  hash.update(fmt::format("stoplog edit 1\n{}\n", out.size()));
+  hash.update(out);
+  hash.update(text.new_lines.range(edit.new_line, edit.new_count));
+  return hash.finish();
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/gate.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/escape.h"
+#include "base/sys_file.h"
+#include "gate/merge.h"
+#include "gate/select_items.h"
+
+namespace stoplog::gate {
+namespace {
+
+const Disk& disk_of(const Ground& ground) {
+  static const Disk kDisk;
+  return ground.disk != nullptr ? *ground.disk : kDisk;
+}
+
+Result<CommitResult> carry_out(const Ground& ground, std::vector<Item> items,
+                               const CommitMeta& meta, bool dry_run) {
+  CommitResult result;
+  result.plan = TRY(build_plan(items));
+  if (dry_run) {
+    std::vector<Item> copy = items;
+    Verified verified = TRY(verify_base(disk_of(ground), ground.root, copy));
+    if (!verified.drifts.empty())
+      return std::unexpected(drift_error(verified.drifts));
+    return result;
+  }
+  result.record = TRY(transact(ground, std::move(items), meta, &result.timing));
+  for (const std::string& warning : result.record.warnings)
+    result.notes.push_back(warning);
+  return result;
+}
+
+// What an item was, as what it shall be.
+Result<Item> reversed(const Item& item, snapshot::ObjectStore& objects) {
+  Item back;
+  back.path = item.base_path();
+  if (item.from) back.from = item.path;
+  back.old = item.fresh;
+  back.fresh = item.old;
+  back.detach = item.detach;
+  if (back.fresh && back.fresh->is_file() && item.has_preimage())
+    back.content = TRY_CTX(objects.content(*back.fresh->sha256),
+                           "the old content of " + quote_name(back.path.str()));
+  return back;
+}
+
+}  // namespace
+
+Result<Fd> open_state(int commits_dir, const std::string& workspace_path) {
+  std::string name = hex(sha256(workspace_path)).substr(0, 16);
+  Status made = sys::mkdirat(commits_dir, name, 0700);
+  if (!made && made.error().err() != EEXIST)
+    return std::unexpected(std::move(made.error()).context(name));
+  return sys::openat(commits_dir, name, O_RDONLY | O_DIRECTORY);
+}
+
+Result<CommitResult> commit(const CommitRequest& request) {
+  Selection selection = TRY(select_items(*request.plan, *request.set));
+  if (selection.approved.empty())
+    return fail(Code::kDeclined, "nothing is approved");
+  std::vector<RelPath> merged;
+  if (request.merge)
+    merged = TRY(merge_drifted(disk_of(request.ground), request.ground.root,
+                               selection.items, *request.set));
+  CommitMeta meta = request.meta;
+  meta.plan_digest = "sha256:" + hex(plan_digest(*request.plan));
+  if (meta.change_digest.empty() && request.set->digest)
+    meta.change_digest = "sha256:" + hex(*request.set->digest);
+  CommitResult result = TRY(carry_out(
+      request.ground, std::move(selection.items), meta, request.dry_run));
+  result.approved = std::move(selection.approved);
+  result.merged = std::move(merged);
+  result.notes.insert(result.notes.begin(), selection.notes.begin(),
+                      selection.notes.end());
+  return result;
+}
+
+Result<std::optional<uint64_t>> newest_undoable(int state) {
+  std::vector<uint64_t> numbers = TRY(list_commits(state));
+  std::set<uint64_t> undone;
+  for (auto n = numbers.rbegin(); n != numbers.rend(); ++n) {
+    CommitRecord record = TRY(read_commit(state, *n));
+    if (undone.contains(*n)) {
+      // An undo that was undone: what it had taken back stands again.
+      continue;
+    }
+    if (record.meta.kind == "undo") {
+      undone.insert(record.meta.undoes);
+      continue;
+    }
+    return *n;
+  }
+  return std::nullopt;
+}
+
+Result<CommitResult> undo(const UndoRequest& request) {
+  std::optional<uint64_t> number = request.number;
+  if (!number) number = TRY(newest_undoable(request.ground.state));
+  if (!number)
+    return fail(Code::kUsage, "there is no commit to undo in this workspace");
+  CommitRecord record = TRY(read_commit(request.ground.state, *number));
+  std::vector<Item> items;
+  std::map<std::pair<dev_t, uint64_t>, RelPath> links;
+  for (const Item& item : record.items) {
+    items.push_back(TRY(reversed(item, *request.ground.objects)));
+    // Names of one file before the commit are names of one file again.
+    if (!item.old_stat || item.old_stat->nlink < 2 || item.old->is_dir())
+      continue;
+    auto [first, is_new] = links.emplace(
+        std::pair(item.old_stat->dev, item.old_stat->ino), items.back().path);
+    if (!is_new) items.back().link_to = first->second;
+  }
+  CommitMeta meta = request.meta;
+  meta.kind = "undo";
+  meta.undoes = *number;
+  meta.draft = record.meta.draft;
+  CommitResult result =
+      TRY(carry_out(request.ground, std::move(items), meta, request.dry_run));
+  for (const Item& item : record.items) result.approved.push_back(item.path);
+  return result;
+}
+
+void retire(Plan& plan, const CommitResult& result) {
+  for (const RelPath& path : result.approved) plan.erase(path);
+}
+
+}  // namespace stoplog::gate

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/merge.h"
+
+#include <git2.h>
+
+#include "base/escape.h"
+#include "diff/content_hash.h"
+#include "diff/git_library.h"
+#include "diff/hunks.h"
+#include "gate/verify.h"
+#include "snapshot/content_digest.h"
+
+namespace stoplog::gate {
+namespace {
+
+// Merging is quadratic at its worst: the same bound as for showing lines.
+constexpr uint64_t kMergeLimit = diff::kTextLimit;
+
+bool is_binary(std::string_view text) {
+  return text.substr(0, 8000).find('\0') != std::string_view::npos;
+}
+
+git_merge_file_input input_of(std::string_view text) {
+  git_merge_file_input input = GIT_MERGE_FILE_INPUT_INIT;
+  input.ptr = text.data();
+  input.size = text.size();
+  return input;
+}
+
+Result<std::string> real_text(int root, const RelPath& path) {
+  auto state = TRY(fs::state_beneath(root, path));
+  if (!state || !state->content)
+    return fail(Code::kDrift, "{} is gone", quote_name(path.str()));
+  return diff::read_content(*state->content, kMergeLimit);
+}
+
+// Base text: what the change set has as the old side.
+Result<std::string> base_text(const diff::ChangeSet& set, const Item& item) {
+  const diff::Change* change = set.find(item.path);
+  if (change == nullptr || !change->before || !change->before->content)
+    return fail(Code::kUnsupported, "no base");
+  return diff::read_content(*change->before->content, kMergeLimit);
+}
+
+bool can_merge(const Item& item, const Standing& now) {
+  return item.old && item.fresh && !item.from && item.old->is_file() &&
+         item.fresh->is_file() && item.content && now.node.is_file();
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> merge_texts(std::string_view base,
+                                               std::string_view ours,
+                                               std::string_view theirs) {
+  if (is_binary(base) || is_binary(ours) || is_binary(theirs))
+    return std::nullopt;
+  const diff::GitLibrary& git = *TRY(diff::GitLibrary::get());
+  git_merge_file_input ancestor = input_of(base), mine = input_of(ours),
+                       other = input_of(theirs);
+  git_merge_file_options options = GIT_MERGE_FILE_OPTIONS_INIT;
+  git_merge_file_result result{};
+  if (git.merge_file(&result, &ancestor, &mine, &other, &options) < 0)
+    return fail(Code::kInternal, "cannot merge: {}", git.last_error());
+  std::optional<std::string> merged;
+  if (result.automergeable != 0)
+    merged.emplace(result.len > 0 ? std::string(result.ptr, result.len) : "");
+  git.merge_file_result_free(&result);
+  return merged;
+}
+
+Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
+                                           std::vector<Item>& items,
+                                           const diff::ChangeSet& set) {
+  std::vector<Item> copy = items;
+  Verified verified = TRY(verify_base(disk, root, copy));
+  std::vector<RelPath> merged;
+  std::vector<Drift> conflicts;
+  for (const Drift& drift : verified.drifts) {
+    Item& item = copy[drift.item];
+    auto refuse = [&](std::string why) {
+      conflicts.push_back({drift.path, drift.item, std::move(why)});
+    };
+    auto dir = disk.open_dir(root, item.path.parent());
+    std::optional<Standing> now;
+    if (dir)
+      now = TRY(disk.look(dir->get(), std::string(item.path.name()), true));
+    if (!now || !can_merge(item, *now)) {
+      refuse(drift.what + ", and cannot be merged");
+      continue;
+    }
+    auto base = base_text(set, item);
+    auto mine = real_text(root, item.path);
+    auto theirs = diff::read_content(*item.content, kMergeLimit);
+    if (!base || !mine || !theirs || sha256(*mine) != *now->node.sha256) {
+      refuse(drift.what + ", and cannot be read for a merge");
+      continue;
+    }
+    auto text = TRY(merge_texts(*base, *mine, *theirs));
+    if (!text) {
+      refuse("conflicts with the draft in the same lines");
+      continue;
+    }
+    // The draft's attributes where it changed them, else those of the real
+    // file.
+    if (same_attributes(*item.old, *item.fresh)) {
+      item.fresh->mode = now->node.mode;
+      item.fresh->uid = now->node.uid;
+      item.fresh->gid = now->node.gid;
+      item.fresh->xattrs = now->node.xattrs;
+    }
+    item.old = now->node;
+    item.fresh->sha256 = sha256(*text);
+    item.fresh->size = text->size();
+    item.content = snapshot::memory_content(std::move(*text));
+    merged.push_back(item.path);
+  }
+  if (!conflicts.empty()) return std::unexpected(drift_error(conflicts));
+  items = std::move(copy);
+  return merged;
+}
+
+}  // namespace stoplog::gate

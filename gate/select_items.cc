@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/select_items.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/escape.h"
+#include "diff/content_hash.h"
+#include "gate/decide.h"
+#include "snapshot/content_digest.h"
+
+namespace stoplog::gate {
+namespace {
+
+using diff::Change;
+
+std::string listed(const std::vector<RelPath>& paths) {
+  constexpr size_t kShown = 20;
+  std::string text;
+  for (size_t i = 0; i < paths.size() && i < kShown; ++i)
+    text += (i > 0 ? ", " : "") + quote_name(paths[i].str());
+  if (paths.size() > kShown)
+    text += fmt::format(" and {} more", paths.size() - kShown);
+  return text;
+}
+
+bool is_dir(const std::optional<fs::NodeState>& state) {
+  return state && state->type == fs::Type::kDir;
+}
+
+class Selector {
+ public:
+  Selector(const Plan& plan, const diff::ChangeSet& set)
+      : plan_(plan), set_(set) {}
+
+  Result<Selection> run() {
+    for (const Change& change : set_.changes)
+      TRY_CTX(consider(change), quote_name(change.path.str()));
+    // What was approved and is no change any more was taken back by the agent.
+    for (const Decision& decision : plan_.decisions)
+      if (approves(decision) && set_.find(decision.path) == nullptr)
+        stale_.push_back(decision.path);
+    if (!stale_.empty())
+      return std::unexpected(
+          Error(Code::kDrift,
+                "changed since they were approved: " + listed(stale_))
+              .with_hint("look again and approve what is there now"));
+    if (!dangers_.empty())
+      return std::unexpected(
+          Error(Code::kRefused,
+                "dangers that were not approved by name: " + listed(dangers_))
+              .with_hint("approve each by its path, or use --danger"));
+    TRY(add_directories());
+    TRY(check_whole());
+    return std::move(selection_);
+  }
+
+ private:
+  static bool approves(const Decision& decision) {
+    if (decision.edits.empty()) return decision.verdict == Verdict::kApproved;
+    return std::any_of(decision.edits.begin(), decision.edits.end(),
+                       [](const EditDecision& edit) {
+                         return edit.verdict == Verdict::kApproved;
+                       });
+  }
+
+  Status consider(const Change& change) {
+    const Decision* decision = plan_.find(change.path);
+    if (decision == nullptr || !approves(*decision)) return {};
+    Opinion now = TRY(opinion(plan_, change));
+    if (now.stale || now.decided == Decided::kNone ||
+        now.decided == Decided::kRejected) {
+      stale_.push_back(change.path);
+      return {};
+    }
+    if (change.is_danger() && !decision->confirmed) {
+      dangers_.push_back(change.path);
+      return {};
+    }
+    selection_.approved.push_back(change.path);
+    if (change.git) {
+      selection_.git.push_back(&change);
+      return {};
+    }
+    bool whole = decision->edits.empty();
+    Item item = whole ? TRY(item_of(change)) : TRY(part_of(change, *decision));
+    if (!decision->confirmed) tame(item);
+    taken_.insert(item.path);
+    selection_.items.push_back(std::move(item));
+    return {};
+  }
+
+  void tame(Item& item) {
+    if (!item.fresh) return;
+    mode_t mode = tame_mode(*item.fresh, item.old);
+    if (mode == item.fresh->mode) return;
+    selection_.notes.push_back(
+        fmt::format("{}: mode {:04o} instead of {:04o}; approve it by name to "
+                    "take all bits",
+                    quote_name(item.path.str()), mode, item.fresh->mode));
+    item.fresh->mode = mode;
+  }
+
+  // The base with the approved edits. Mode and name stay the base's: they were
+  // not among what was approved.
+  Result<Item> part_of(const Change& change, const Decision& decision) {
+    diff::TextDiff text = TRY(text_of(change));
+    auto chosen = TRY(approved_edits(decision, text));
+    std::string content = TRY(diff::apply_edits(text, chosen));
+    Item item = TRY(item_of(change));
+    if (item.from) {
+      item.path = *item.from;
+      item.from.reset();
+    }
+    const fs::NodeState& attributes =
+        change.before ? *change.before : *change.after;
+    item.fresh = node_of(attributes, sha256(content));
+    item.fresh->size = content.size();
+    if (change.after) item.fresh->mtime = change.after->mtime;
+    item.content = snapshot::memory_content(std::move(content));
+    item.link_to.reset();
+    return item;
+  }
+
+  // Directories that come with something approved beneath them; directories
+  // that go when all beneath them goes.
+  Status add_directories() {
+    std::set<RelPath> needed, staying;
+    for (const Item& item : selection_.items)
+      if (item.fresh)
+        for (RelPath p = item.path.parent(); !p.is_root(); p = p.parent())
+          if (!needed.insert(p).second) break;
+    for (const Change& change : set_.changes) {
+      bool leaves = change.is_deletion() || change.from;
+      if (!leaves || taken_.contains(change.path)) continue;
+      RelPath base = change.from ? *change.from : change.path;
+      for (RelPath p = base; !p.is_root(); p = p.parent())
+        if (!staying.insert(p).second) break;
+    }
+    for (const Change& change : set_.directories) {
+      bool comes = change.after && needed.contains(change.path);
+      bool goes = !change.after && !staying.contains(change.path) &&
+                  !needed.contains(change.path) && is_touched(change.path);
+      if (!comes && !goes) continue;
+      Item item = TRY(item_of(change));
+      if (comes) item.fresh->mode = tame_mode(*item.fresh, item.old);
+      taken_.insert(item.path);
+      selection_.items.push_back(std::move(item));
+    }
+    // An added directory that is a row of its own, but needed by another.
+    for (const Change& change : set_.changes)
+      if (change.kind == diff::Kind::kAdded && is_dir(change.after) &&
+          needed.contains(change.path) && !taken_.contains(change.path)) {
+        taken_.insert(change.path);
+        selection_.items.push_back(TRY(item_of(change)));
+      }
+    return {};
+  }
+
+  // Something of what goes with the directory was approved.
+  bool is_touched(const RelPath& dir) const {
+    return std::any_of(selection_.items.begin(), selection_.items.end(),
+                       [&](const Item& item) {
+                         return item.old && item.base_path().is_within(dir);
+                       });
+  }
+
+  // Nothing approved may stand in, or in the way of, what was not approved.
+  Status check_whole() {
+    std::vector<RelPath> missing;
+    for (const Change& change : set_.changes) {
+      if (taken_.contains(change.path)) continue;
+      bool turns_dir = change.kind == diff::Kind::kType && is_dir(change.after);
+      bool moved_dir =
+          change.kind == diff::Kind::kRenamed && is_dir(change.after);
+      if (turns_dir || moved_dir) {
+        auto at = taken_.upper_bound(change.path);
+        if (at != taken_.end() && at->is_within(change.path))
+          missing.push_back(change.path);
+      }
+      // A directory that turns into something else, or goes, needs everything
+      // beneath it gone.
+      bool leaves = change.is_deletion() || change.from;
+      RelPath base = change.from ? *change.from : change.path;
+      if (leaves && turned_above(base)) missing.push_back(change.path);
+    }
+    if (missing.empty()) return {};
+    return std::unexpected(
+        Error(Code::kRefused, "what is approved also needs: " + listed(missing))
+            .with_hint("approve these too"));
+  }
+
+  bool turned_above(const RelPath& path) const {
+    for (RelPath p = path.parent(); !p.is_root(); p = p.parent()) {
+      if (!taken_.contains(p)) continue;
+      const Change* above = set_.find(p);
+      if (above != nullptr && is_dir(above->before) && !is_dir(above->after))
+        return true;
+    }
+    return false;
+  }
+
+  const Plan& plan_;
+  const diff::ChangeSet& set_;
+  Selection selection_;
+  std::set<RelPath> taken_;
+  std::vector<RelPath> stale_, dangers_;
+};
+
+}  // namespace
+
+mode_t tame_mode(const Node& fresh, const std::optional<Node>& old) {
+  if (fresh.type == fs::Type::kSymlink) return fresh.mode;
+  mode_t had = old ? old->mode : 0;
+  mode_t mode = fresh.mode;
+  // On a directory setgid is only inheritance of the group.
+  if (!fresh.is_dir()) mode &= ~(06000u & ~had);
+  return mode & ~(0002u & ~had);
+}
+
+Result<Item> item_of(const Change& change) {
+  Change full = change;
+  TRY(diff::ensure_hashes(full));
+  Item item;
+  item.path = full.path;
+  item.from = full.from;
+  item.link_to = full.link_to;
+  item.detach = full.detaches_links;
+  if (full.before) item.old = node_of(*full.before, full.old_sha256);
+  if (full.after) {
+    item.fresh = node_of(*full.after, full.new_sha256);
+    item.content = full.after->content;
+  }
+  return item;
+}
+
+Result<Selection> select_items(const Plan& plan, const diff::ChangeSet& set) {
+  return Selector(plan, set).run();
+}
+
+}  // namespace stoplog::gate
