@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures stoplog beside native, kernel overlayfs, fuse-overlayfs and
+bubblewrap, interleaved: in each round every view does each workload once, so
+that a slow minute of the machine is a slow minute for all. Only ratios are to
+be trusted. Prints a table and writes JSON and an SVG plot.
+
+What cannot run here is said at the end, never left out silently.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import launch
+import report
+import views
+import workloads
+from bed import bed, make_project, make_tree, sh
+
+
+def parse(argv):
+    p = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quick", action="store_true", help="small trees, few rounds: five minutes")
+    p.add_argument("--on", default="ext4", choices=["ext4", "xfs", "btrfs", "tmpfs", "disk"],
+                   help="the file system beneath: a fresh loop one, or the machine's own disk")
+    p.add_argument("--rounds", type=int, help="default 7, with --quick 3")
+    p.add_argument("--files", type=int, help="files of the source tree; default 20000, quick 4000")
+    p.add_argument("--only", metavar="TEXT", help="workloads whose name holds TEXT")
+    p.add_argument("--views", metavar="NAMES", help="comma-separated; default all")
+    p.add_argument("--npm", metavar="DIR", help="a project with package-lock.json and a full cache")
+    p.add_argument("--out", metavar="STEM", help="default build/bench/FILESYSTEM")
+    p.add_argument("--stoplog", default="build/stoplog", help=argparse.SUPPRESS)
+    p.add_argument("--ops", default="build/bench/bench_ops", help=argparse.SUPPRESS)
+    o = p.parse_args(argv)
+    o.rounds = o.rounds or (3 if o.quick else 7)
+    o.files = o.files or (4000 if o.quick else 20000)
+    o.ops_count = 500 if o.quick else 3000
+    o.big_mib = 64 if o.quick else 512
+    o.big_lower_mib = 256 if o.quick else 1024
+    o.launches = 10 if o.quick else 50
+    o.stoplog, o.ops = os.path.abspath(o.stoplog), os.path.abspath(o.ops)
+    o.out = o.out or f"build/bench/{o.on}"
+    return o
+
+
+def make_lowers(place, options):
+    lowers = {"source": make_tree(os.path.join(place, "source"), options.files),
+              "project": make_project(os.path.join(place, "project"))}
+    os.makedirs(os.path.join(place, "big"))
+    sh("dd", "if=/dev/urandom", f"of={place}/big/big", "bs=1M", f"count={options.big_lower_mib}")
+    lowers["big"] = os.path.join(place, "big")
+    options.tarball = os.path.join(place, "source.tar")
+    sh("tar", "cf", options.tarball, "-C", place, "--exclude=.git", "source")
+    return lowers
+
+
+def one(view_class, workload, lower, place, options, samples):
+    """One view, one workload, once."""
+    view = view_class(options)
+    at = os.path.join(place, "view")
+    try:
+        begin = time.monotonic()
+        directory = view.open(lower, at)
+        os.stat(directory)
+        if view_class is not views.Native:
+            mounts = samples.setdefault(("mount until usable", "mount"), {})
+            mounts.setdefault(view.name, []).append(time.monotonic() - begin)
+        for part, took in workload.run(directory, options).items():
+            samples.setdefault((workload.name, part), {}).setdefault(view.name, []).append(took)
+    finally:
+        view.close()
+
+
+def chosen(options, missing):
+    ready = []
+    for view_class in views.ALL:
+        if options.views and view_class.name not in options.views.split(","):
+            continue
+        why = view_class(options).unavailable()
+        if why:
+            missing.append(f"{view_class.name}: {why}")
+        else:
+            ready.append(view_class)
+    todo = []
+    for workload in workloads.ALL:
+        if options.only and options.only not in workload.name:
+            continue
+        if workload.needs and shutil.which(workload.needs) is None:
+            missing.append(f"{workload.name}: {workload.needs} is not installed")
+        else:
+            todo.append(workload)
+    if options.npm:
+        todo.append(workloads.Workload("npm", workloads.npm, tree="project", needs="npm"))
+    elif not options.only:
+        missing.append("npm ci: give a project with --npm DIR")
+    return ready, todo
+
+
+def measure(options, place, samples, missing):
+    ready, todo = chosen(options, missing)
+    lowers = make_lowers(place, options)
+    broken = set()
+    for number in range(options.rounds):
+        for workload in todo:
+            # Another order in each round: who comes first finds cold caches.
+            turn = ready[number % len(ready):] + ready[:number % len(ready)]
+            for view_class in turn:
+                key = (view_class.name, workload.name)
+                if key in broken:
+                    continue
+                try:
+                    one(view_class, workload, lowers[workload.tree], place, options, samples)
+                except (subprocess.CalledProcessError, OSError) as error:
+                    broken.add(key)
+                    said = getattr(error, "stderr", None) or b""
+                    said = said.decode(errors="replace") if isinstance(said, bytes) else said
+                    missing.append(f"{workload.name} on {view_class.name}: {error} {said.strip()}")
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    order = [v.name for v in views.ALL]
+    for key, found in samples.items():
+        samples[key] = {n: found[n] for n in order if n in found}
+    if not options.only:
+        launch.measure(options, place, samples, missing)
+
+
+def main(argv):
+    options = parse(argv)
+    samples, missing = {}, []
+    begin = time.time()
+    with bed(options.on) as place:
+        measure(options, place, samples, missing)
+    groups = {"files": {k: v for k, v in samples.items() if k[0] != "launch"},
+              "launch": {k: v for k, v in samples.items() if k[0] == "launch"}}
+    os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
+    about = {"filesystem": options.on, "kernel": os.uname().release, "cpus": os.cpu_count(),
+             "rounds": options.rounds, "files": options.files, "quick": options.quick,
+             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "missing": missing}
+    for group, found in groups.items():
+        if found:
+            print(report.table(found) + "\n")
+            stem = options.out + ("" if group == "files" else "-launch")
+            report.save(found, about, stem, f"{group} on {options.on}")
+            print(f"{stem}.json, {stem}.svg\n")
+    for line in missing:
+        print(f"not measured: {line}")
+    print(f"{time.time() - begin:.0f} s, {options.on}, kernel {os.uname().release}, "
+          f"{os.cpu_count()} processors")
+    return 0 if samples else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured on a view: a list of Workload records, each a name, the tree
+that it wants, and a function that gets the directory and returns samples in
+seconds, {part: seconds}. "first" is the first time after mounting, with the
+lower tree in the page cache; "warm" the second time or later.
+"""
+import dataclasses
+import os
+import shutil
+import subprocess
+import time
+from typing import Callable
+
+from bed import sh
+
+ENV = dict(os.environ, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1",
+           GIT_OPTIONAL_LOCKS="0", LC_ALL="C")
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    name: str
+    run: Callable  # (directory, options) -> {part: seconds}
+    tree: str = "source"  # source, project, big, empty
+    needs: str = ""       # a program
+
+
+def timed(*argv, **options):
+    options.setdefault("env", ENV)
+    begin = time.monotonic()
+    sh(*argv, **options)
+    return time.monotonic() - begin
+
+
+def twice(*argv, **options):
+    return {"first": timed(*argv, **options),
+            "warm": min(timed(*argv, **options) for _ in range(2))}
+
+
+def git_status(at, options):
+    # A copy or another device has other inode numbers than the index says.
+    sh("git", "-C", at, "-c", "core.checkStat=minimal", "status", env=ENV)
+    return {"warm": min(timed("git", "-C", at, "status", "--porcelain") for _ in range(3))}
+
+
+def git_status_first(at, options):
+    return {"first": timed("git", "-C", at, "-c", "core.checkStat=minimal", "status",
+                           "--porcelain")}
+
+
+def find_stat(at, options):
+    return twice("find", at, "-newermt", "2099-01-01")
+
+
+def grep(at, options):
+    return twice("grep", "-r", "no such text anywhere", at, check=False)
+
+
+def ripgrep(at, options):
+    return twice("rg", "-uu", "no such text anywhere", at, check=False)
+
+
+def ops(options, what, at, count):
+    out = sh(options.ops, what, at, count, stdout=subprocess.PIPE, text=True).stdout
+    total, _, median, p99, _ = (int(n) / 1e9 for n in out.split())
+    return total / count, median, p99
+
+
+def small_files(at, options):
+    place = os.path.join(at, "bench-small")
+    os.mkdir(place)
+    samples = {}
+    count = options.ops_count
+    mean, _, p99 = ops(options, "create", place, count)
+    samples["create 4K"], samples["create 4K p99"] = mean, p99
+    ops(options, "read", place, count)
+    ops(options, "read", place, count)
+    samples["open+read+close warm"] = ops(options, "read", place, count)[0]
+    samples["stat warm"] = ops(options, "stat", place, count)[0]
+    samples["append 4K"] = ops(options, "append", place, count)[0]
+    samples["unlink"] = ops(options, "unlink", place, count)[0]
+    return samples
+
+
+def unpack(at, options):
+    place = os.path.join(at, "bench-unpack")
+    os.mkdir(place)
+    return {"tar x": timed("tar", "xf", options.tarball, "-C", place),
+            "rm -rf fresh": timed("rm", "-rf", place)}
+
+
+def remove_lower(at, options):
+    return {"rm -rf lower": timed("rm", "-rf", *(os.path.join(at, n) for n in os.listdir(at)
+                                                if n != ".git"))}
+
+
+def big_write(at, options):
+    place = os.path.join(at, "bench-big")
+    took = timed("dd", "if=/dev/zero", f"of={place}", "bs=1M", f"count={options.big_mib}",
+                 "conv=notrunc")
+    os.unlink(place)
+    return {f"write {options.big_mib} MiB": took}
+
+
+def build(at, options):
+    return {"make -j2": timed("make", "-C", at, "-j2", "-s")}
+
+
+def append_byte(at, options):
+    begin = time.monotonic()
+    with open(os.path.join(at, "big"), "ab", buffering=0) as f:
+        f.write(b"x")
+    return {f"1 byte to {options.big_lower_mib} MiB": time.monotonic() - begin}
+
+
+def npm(at, options):
+    shutil.copytree(options.npm, os.path.join(at, "npm"))
+    return {"npm ci": timed("npm", "ci", "--offline", "--no-audit", "--no-fund",
+                            cwd=os.path.join(at, "npm"))}
+
+
+ALL = [
+    Workload("git status, first", git_status_first),
+    Workload("git status", git_status),
+    Workload("find + stat", find_stat),
+    Workload("grep -r", grep),
+    Workload("rg", ripgrep, needs="rg"),
+    Workload("small files", small_files),
+    Workload("unpack", unpack),
+    Workload("remove", remove_lower),
+    Workload("sequential write", big_write),
+    Workload("build", build, tree="project", needs="make"),
+    Workload("large lower file", append_byte, tree="big"),
+]
