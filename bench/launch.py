@@ -57,6 +57,13 @@ def measure(options, place, samples, missing):
         warm.prepare(os.path.join(work, "warm"))
         command = [options.stoplog, "run", "--quiet", "--", "true"]
         ways["stoplog warm"] = lambda: start_to_exit(command, env=warm.env, cwd=lower)
+        # The exit code is the command's: so a command did run.
+        tried = subprocess.run([options.stoplog, "run", "--quiet", "--", "sh", "-c", "exit 7"],
+                               env=warm.env, cwd=lower, capture_output=True, check=False)
+        if tried.returncode != 7:
+            del ways["stoplog cold"], ways["stoplog warm"]
+            missing.append(f"stoplog run: exit {tried.returncode}: "
+                           + tried.stderr.decode(errors="replace").strip())
     else:
         missing.append(f"stoplog run: {why}")
     try:

@@ -5,6 +5,7 @@ Samples are {(workload, part): {view: [seconds, ...]}}. Ratios are to the first
 view (native, or plain exec) of the same run; above 1 is slower.
 """
 import json
+import math
 import statistics
 
 
@@ -12,6 +13,10 @@ def seconds(value):
     if value < 1e-3:
         return f"{value * 1e6:.1f} µs"
     return f"{value * 1e3:.2f} ms" if value < 1 else f"{value:.2f} s"
+
+
+def ratio(value):
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
 def rows(samples):
@@ -33,7 +38,7 @@ def rows(samples):
 def table(samples):
     names = list(dict.fromkeys(v for views in samples.values() for v in views))
     lines = []
-    head = f"{'workload':36}" + "".join(f"{n:>22}" for n in names)
+    head = f"{'workload':36}" + "".join(f"{n:>26}" for n in names)
     lines += [head, "-" * len(head)]
     by = {(r["workload"], r["part"], r["view"]): r for r in rows(samples)}
     for workload, part in samples:
@@ -45,8 +50,9 @@ def table(samples):
             elif position == 0:
                 text = seconds(row["median"])
             else:
-                text = f"{seconds(row['median'])} {row['ratio_min']:.2f}/{row['ratio_median']:.2f}"
-            line += f"{text:>22}"
+                text = (f"{seconds(row['median'])}  "
+                        f"{ratio(row['ratio_min'])}/{ratio(row['ratio_median'])}")
+            line += f"{text:>26}"
         lines.append(line)
     lines.append("")
     lines.append("median time; ratio to the first column as minimum/median of "
@@ -59,7 +65,6 @@ COLOURS = ["#888888", "#4477aa", "#ee9944", "#228833", "#aa3377"]
 
 def svg(samples, title):
     """Median ratios as horizontal bars on a logarithmic axis, 0.25 to 32."""
-    import math
     low, high, left, width, bar = -2.0, 5.0, 270, 520, 9
     names = list(dict.fromkeys(v for views in samples.values() for v in views))
     data = {}

@@ -67,7 +67,7 @@ def one(view_class, workload, lower, place, options, samples):
         directory = view.open(lower, at)
         os.stat(directory)
         if view_class is not views.Native:
-            mounts = samples.setdefault(("mount until usable", "mount"), {})
+            mounts = samples.setdefault(("mount", "until usable"), {})
             mounts.setdefault(view.name, []).append(time.monotonic() - begin)
         for part, took in workload.run(directory, options).items():
             samples.setdefault((workload.name, part), {}).setdefault(view.name, []).append(took)
@@ -133,7 +133,8 @@ def main(argv):
     begin = time.time()
     with bed(options.on) as place:
         measure(options, place, samples, missing)
-    groups = {"files": {k: v for k, v in samples.items() if k[0] != "launch"},
+    groups = {"files": {k: v for k, v in samples.items() if k[0] not in ("launch", "mount")},
+              "mount": {k: v for k, v in samples.items() if k[0] == "mount"},
               "launch": {k: v for k, v in samples.items() if k[0] == "launch"}}
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     about = {"filesystem": options.on, "kernel": os.uname().release, "cpus": os.cpu_count(),
@@ -142,7 +143,7 @@ def main(argv):
     for group, found in groups.items():
         if found:
             print(report.table(found) + "\n")
-            stem = options.out + ("" if group == "files" else "-launch")
+            stem = options.out + ("" if group == "files" else "-" + group)
             report.save(found, about, stem, f"{group} on {options.on}")
             print(f"{stem}.json, {stem}.svg\n")
     for line in missing:

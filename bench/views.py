@@ -101,7 +101,9 @@ class Stoplog:
         if not os.access(self.program, os.X_OK):
             return f"{self.program} is not built"
         found = subprocess.run([self.program, "mount", "--help"], capture_output=True, check=False)
-        return None if found.returncode == 0 else "this stoplog has no `mount`"
+        if found.returncode != 0 or b"mount" not in found.stdout:
+            return "this stoplog has no `mount`"
+        return None
 
     def prepare(self, at):
         self.at = at
@@ -121,6 +123,8 @@ class Stoplog:
         merged = os.path.join(at, "merged")
         os.mkdir(merged)
         self.call("mount", merged)
+        if not os.path.ismount(merged):
+            raise OSError(f"`stoplog mount` succeeded, but {merged} is no mount")
         return merged
 
     def close(self):
