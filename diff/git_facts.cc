@@ -119,4 +119,10 @@ bool GitFacts::is_restorable(const RelPath& path, const GitId& blob) {
   return id && *id == blob;
 }
 
+bool GitFacts::is_tracked(const RelPath& path) {
+  std::lock_guard lock(state_->mutex);
+  state_->open();
+  return state_->blob_at(path.str()).has_value();
+}
+
 }  // namespace stoplog::diff

@@ -33,6 +33,8 @@ class GitFacts {
   std::string group_of(const RelPath& path);
   // Whether HEAD has exactly this content at exactly this path.
   bool is_restorable(const RelPath& path, const GitId& blob);
+  // Whether HEAD has a file of this path, whatever its content.
+  bool is_tracked(const RelPath& path);
   bool has_repository();
 
  private:

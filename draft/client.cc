@@ -29,6 +29,26 @@ bool wait_until_free(const Layout& layout, const std::string& id,
   return false;
 }
 
+bool fits_shape(const Welcome& daemon, const std::optional<Shape>& wanted) {
+  if (!wanted) return true;
+  return daemon.shape == wanted->digest() &&
+         (wanted->mount.empty() || daemon.mount == wanted->mount);
+}
+
+Error other_shape(const Welcome& daemon) {
+  if (!daemon.mount.empty())
+    return Error(Code::kUnsupported,
+                 fmt::format("the draft is mounted at '{}' with other settings",
+                             daemon.mount))
+        .with_hint("`stoplog unmount` first, or use another draft with -d");
+  return Error(Code::kUnsupported,
+               "a command runs in this draft with other settings (network, "
+               "rules, binds or toolchains)")
+      .with_hint(
+          "wait for it, end it with `stoplog stop`, or use another draft "
+          "with -d");
+}
+
 }  // namespace
 
 Result<std::optional<Client>> Client::connect(const Layout& layout,
@@ -77,8 +97,11 @@ Result<Client> Client::connect_or_start(const Layout& layout,
       continue;
     }
     if (*client) {
-      bool same = (**client).daemon().version == STOPLOG_VERSION;
-      if (same || (**client).daemon().busy) return std::move(**client);
+      const Welcome& daemon = (**client).daemon();
+      const bool fits = fits_shape(daemon, options.shape);
+      if (fits && (daemon.version == STOPLOG_VERSION || daemon.busy))
+        return std::move(**client);
+      if (!fits && daemon.busy) return std::unexpected(other_shape(daemon));
       if (!(**client).shutdown(layout, id, false)) return std::move(**client);
       continue;
     }

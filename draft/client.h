@@ -23,13 +23,17 @@
 #include "base/result.h"
 #include "draft/layout.h"
 #include "draft/protocol.h"
+#include "draft/shape.h"
 
 namespace stoplog::draft {
 
 struct StartOptions {
   // Run as `PROGRAM daemon --draft ID --ready-fd 3`.
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments;  // more of them
+  std::vector<std::string> arguments{};  // more of them
+  // What the daemon must be made of; unset: a living one will do. An idle
+  // daemon of another shape is replaced, a busy one is kUnsupported.
+  std::optional<Shape> shape{};
   std::chrono::milliseconds patience = std::chrono::seconds(20);
 };
 

@@ -51,7 +51,7 @@ Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
   Fd signals = TRY(take_signals());
   ::umask(077);
   std::unique_ptr<DaemonCore> core =
-      TRY(factory(CoreContext{options.layout, draft}));
+      TRY(factory(CoreContext{options.layout, draft, options.shape}));
   Fd listener = TRY(listen_at(options.layout, options.draft));
   if (ready) {
     (void)sys::write_full(ready.get(), std::string_view("ok\n"));
@@ -59,6 +59,7 @@ Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
   }
   Server server(std::move(listener), *core,
                 {.draft = options.draft,
+                 .shape = options.shape.digest(),
                  .idle = options.idle,
                  .stop_fd = signals.get(),
                  .uid = ::geteuid()});

@@ -32,6 +32,7 @@ struct DaemonOptions {
   Layout layout;
   std::string draft;  // id
   int ready_fd = -1;  // owned from here on; -1: nobody waits
+  Shape shape{};
   std::chrono::milliseconds idle = std::chrono::minutes(30);
 };
 

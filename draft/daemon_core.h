@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "draft/layout.h"
 #include "draft/protocol.h"
+#include "draft/shape.h"
 #include "draft/store.h"
 #include "fs/tree_types.h"
 
@@ -67,6 +68,7 @@ class DaemonCore {
 struct CoreContext {
   const Layout& layout;
   const Draft& draft;
+  Shape shape{};
 };
 Result<std::unique_ptr<DaemonCore>> make_core(const CoreContext& context);
 

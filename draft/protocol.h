@@ -78,9 +78,11 @@ struct Welcome {
   std::string draft;
   int32_t pid = 0;
   bool busy = false;  // a command runs, or the view is mounted for people
+  std::string shape;  // Shape::digest()
+  std::string mount;  // for people; "" none
   template <class A>
   void visit(A& a) {
-    a(version, draft, pid, busy);
+    a(version, draft, pid, busy, shape, mount);
   }
 };
 struct ErrorReply {
@@ -132,24 +134,22 @@ struct NetRule {
 
 struct RunRequest {
   std::vector<std::string> argv;
-  std::string cwd;               // relative to the workspace
-  std::vector<std::string> env;  // NAME=VALUE as the command shall see it
-  std::string path;              // the caller's PATH, for the toolchains
+  std::string cwd;  // relative to the workspace
+  // NAME=VALUE of the caller's, those that jail::passes(); then those of
+  // policy and --env, which win over everything.
+  std::vector<std::string> env, env_extra;
+  std::string shell;  // SHELL inside; "": /bin/sh
   // Bit N: stream N of the command is the jail's own pty, whose master comes
   // back with RunStarted. The message carries an fd for each other stream.
   uint8_t tty_streams = 0;
   uint32_t umask = 022;
   Limits limits;
-  NetMode net = NetMode::kNone;
-  std::vector<NetRule> allow;
-  std::vector<std::string> hide, mask, read_only;  // globs
-  std::vector<std::string> bind_ro;                // absolute host paths
   std::string policy_digest;
   std::string preset;
   template <class A>
   void visit(A& a) {
-    a(argv, cwd, env, path, tty_streams, umask, limits, net, allow, hide, mask,
-      read_only, bind_ro, policy_digest, preset);
+    a(argv, cwd, env, env_extra, shell, tty_streams, umask, limits,
+      policy_digest, preset);
   }
 };
 struct RunStarted {

@@ -231,7 +231,7 @@ Result<std::string> Server::answer_shutdown(const Shutdown& shutdown) {
 
 Welcome Server::welcome() const {
   return {STOPLOG_VERSION, options_.draft, static_cast<int32_t>(::getpid()),
-          busy()};
+          busy(),          options_.shape, core_.mounted().path};
 }
 
 DaemonStatus Server::status() const {

@@ -28,7 +28,8 @@
 namespace stoplog::draft {
 
 struct ServerOptions {
-  std::string draft;  // id
+  std::string draft;    // id
+  std::string shape{};  // digest, told in the welcome
   std::chrono::milliseconds idle = std::chrono::minutes(30);
   int stop_fd = -1;  // readable: end (a signalfd); borrowed
   uid_t uid = 0;     // the only user served

@@ -64,6 +64,10 @@ Status start_daemon(const Layout& layout, const std::string& id,
   sys::Pipe ready = TRY(sys::pipe());
   std::vector<std::string> words = {options.program, "daemon", "--draft", id,
                                     "--ready-fd",    "3"};
+  if (options.shape) {
+    words.push_back("--shape");
+    words.push_back(options.shape->to_text());
+  }
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/jail_setup.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+
+#include "base/hash.h"
+#include "diff/git_facts.h"
+#include "jail/home.h"
+#include "jail/toolchains.h"
+
+namespace stoplog::draft {
+namespace {
+
+// Host ids of root's jails: far above what distributions and subuid ranges
+// give out (they end at 1,878,982,656), below 2^31.
+constexpr uid_t kFirstJailId = 1'900'000'000;
+constexpr uint64_t kJailIds = 100'000'000;
+constexpr uid_t kInsideId = 1000;
+
+std::string user_name() {
+  // getpwuid would load NSS modules into the daemon; a name is not worth it
+  // when /etc/passwd has it.
+  auto text = sys::read_file(AT_FDCWD, "/etc/passwd", 16u << 20);
+  if (!text) return "user";
+  std::string want = fmt::format(":{}:", ::geteuid());
+  for (size_t at = 0; at < text->size();) {
+    size_t end = std::min(text->find('\n', at), text->size());
+    std::string_view line(text->data() + at, end - at);
+    at = end + 1;
+    size_t name = line.find(':');
+    if (name == line.npos || name == 0) continue;
+    size_t id = line.find(':', name + 1);
+    if (id != line.npos && line.substr(id).starts_with(want))
+      return std::string(line.substr(0, name));
+  }
+  return "user";
+}
+
+}  // namespace
+
+jail::Identity jail_identity(std::string_view draft_id, const sys::Stat&) {
+  jail::Identity who;
+  if (::geteuid() != 0) {
+    who.host_uid = who.uid = ::geteuid();
+    who.host_gid = who.gid = ::getegid();
+    who.user = who.group = user_name();
+    return who;
+  }
+  uint64_t number = xxh3_64(std::as_bytes(std::span(draft_id))) % kJailIds;
+  who.host_uid = who.host_gid = kFirstJailId + static_cast<uid_t>(number);
+  who.uid = who.gid = kInsideId;
+  who.user = who.group = "user";
+  return who;
+}
+
+Result<JailPlan> make_jail_spec(const JailSetup& setup) {
+  jail::JailSpec spec;
+  const Shape& shape = setup.shape;
+  spec.identity = setup.identity;
+  spec.workspace = setup.workspace;
+  spec.workspace_tree.path = setup.mount;
+  spec.home = jail::choose_home(
+      shape.home.empty() ? "/home/" + setup.identity.user : shape.home,
+      setup.workspace);
+  auto git = sys::read_file(AT_FDCWD, shape.home + "/.gitconfig", 1u << 20);
+  if (git)
+    spec.home_files.push_back(
+        {.path = ".gitconfig", .content = jail::filter_git_config(*git)});
+  spec.home_tree.path = setup.home_mount;
+  spec.notes_dir = setup.notes;
+  spec.hidden = {setup.workspace, setup.state};
+  spec.net = shape.host_network ? jail::Net::kHost : jail::Net::kNone;
+  spec.time_zone = shape.time_zone;
+  for (const std::string& path : shape.bind_ro)
+    spec.binds.push_back({.source = path, .target = path, .required = true});
+  jail::ToolchainPlan tools =
+      jail::plan_toolchains({.path = shape.path,
+                             .home = shape.home,
+                             .workspace = setup.workspace,
+                             .hidden = spec.hidden},
+                            jail::probe_path);
+  for (jail::Bind& bind : tools.binds) spec.binds.push_back(std::move(bind));
+  return JailPlan{.spec = std::move(spec),
+                  .path = std::move(tools.path),
+                  .left_out = std::move(tools.left_out)};
+}
+
+std::function<bool(std::string_view)> tracked_by_git(
+    const std::string& workspace) {
+  // Asked for secret-looking names only: most drafts never load libgit2 here.
+  auto facts = std::make_shared<diff::GitFacts>(workspace);
+  return [facts](std::string_view path) {
+    auto parsed = RelPath::parse(path);
+    return parsed && facts->is_tracked(*parsed);
+  };
+}
+
+}  // namespace stoplog::draft

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/report.h"
+
+namespace stoplog::draft {
+namespace {
+
+Json limits_json(const Limits& limits) {
+  Json json = Json::object();
+  auto put = [&](const char* name, const Limit& limit) {
+    if (limit.value) json.set(name, *limit.value);
+  };
+  put("time_ms", limits.time_ms);
+  put("cpu_ms", limits.cpu_ms);
+  put("cpus_milli", limits.cpus_milli);
+  put("memory", limits.memory);
+  put("pids", limits.pids);
+  put("files", limits.files);
+  put("output", limits.output);
+  put("disk", limits.disk);
+  put("inodes", limits.inodes);
+  return json;
+}
+
+Json network_json(const std::vector<NetAttempt>& attempts) {
+  Json json = Json::array();
+  for (const NetAttempt& a : attempts)
+    json.push(Json::object()
+                  .set("host", a.host)
+                  .set("port", a.port)
+                  .set("verdict", a.allowed ? "allowed" : "denied"));
+  return json;
+}
+
+void add(Json& to, const Json& from) {
+  for (const auto& [key, value] : from.members()) to.set(key, value);
+}
+
+}  // namespace
+
+Json outcome_fields(uint32_t command, const RunRequest& request,
+                    const std::string& workspace, const Outcome& outcome) {
+  std::string cwd = workspace;
+  if (!request.cwd.empty()) cwd += "/" + request.cwd;
+  const bool killed = !outcome.killed_by.empty();
+  // A limit that ended it names its value; being told to stop has none.
+  const bool by_limit = killed && outcome.killed_by != "supervisor";
+  Json held = Json::object();
+  for (const auto& [limit, by] : outcome.held) held.set(limit, by);
+  Json json = Json::object();
+  json.set("command", command)
+      .set("argv", Json::strings(request.argv))
+      .set("cwd", cwd)
+      .set("exit", outcome.exit)
+      .set("signal", outcome.signal != 0 ? Json(outcome.signal) : Json())
+      .set("killed_by", killed ? Json(outcome.killed_by) : Json())
+      .set("limit", by_limit ? Json(outcome.limit) : Json())
+      .set("measured", by_limit ? Json(outcome.measured) : Json())
+      .set("refused", Json::object()
+                          .set("disk", outcome.refused_disk)
+                          .set("inodes", outcome.refused_inodes)
+                          .set("pids", outcome.refused_pids))
+      .set("wall_ms", outcome.wall_ms)
+      .set("cpu_ms", outcome.cpu_ms)
+      .set("memory_peak", outcome.memory_peak)
+      .set("pids_peak", outcome.pids_peak)
+      .set("held", held)
+      .set("network", network_json(outcome.network));
+  return json;
+}
+
+Json run_entry(uint32_t command, const RunRequest& request,
+               const std::string& workspace, const Outcome& outcome) {
+  Json json = outcome_fields(command, request, workspace, outcome);
+  std::vector<std::string> names;
+  for (const auto* list : {&request.env, &request.env_extra})
+    for (const std::string& variable : *list)
+      names.push_back(variable.substr(0, variable.find('=')));
+  json.set("env", Json::strings(names))
+      .set("limits", limits_json(request.limits))
+      .set("policy", request.policy_digest)
+      .set("failure", outcome.failure.empty() ? Json() : Json(outcome.failure))
+      .set("mark_before", fmt::format("@{}", command))
+      .set("mark_after", fmt::format("@{}.", command))
+      .set("position", outcome.position_after);
+  return json;
+}
+
+Json run_report(const std::string& draft, uint32_t command,
+                const RunRequest& request, const std::string& workspace,
+                const Outcome& outcome, Json changed) {
+  Json json = Json::object();
+  json.set("version", 1).set("draft", draft);
+  add(json, outcome_fields(command, request, workspace, outcome));
+  json.set("changed", std::move(changed))
+      .set("mark_before", fmt::format("@{}", command))
+      .set("mark_after", fmt::format("@{}.", command));
+  return json;
+}
+
+}  // namespace stoplog::draft

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a command ended, as JSON: the ledger's `run` entry and `run --report`
+// (schema in man stoplog-run). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "draft/protocol.h"
+
+namespace stoplog::draft {
+
+// The fields that entry and report share. Times in ms, sizes in bytes.
+Json outcome_fields(uint32_t command, const RunRequest& request,
+                    const std::string& workspace, const Outcome& outcome);
+// The ledger's: with limits and names of variables, never their values.
+Json run_entry(uint32_t command, const RunRequest& request,
+               const std::string& workspace, const Outcome& outcome);
+// The report's: version and draft first. `changed` is null when unknown.
+Json run_report(const std::string& draft, uint32_t command,
+                const RunRequest& request, const std::string& workspace,
+                const Outcome& outcome, Json changed);
+
+}  // namespace stoplog::draft

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/session.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys_file.h"
+#include "draft/jail_setup.h"
+#include "draft/layout.h"
+
+namespace stoplog::draft {
+namespace {
+
+constexpr char kHomeBase[] = "lower";
+
+Result<Fd> make_dir(const std::string& path) {
+  TRY(make_private_dir(path));
+  return sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+}
+
+// A mount point of ours: an empty directory, with whatever a dead daemon left
+// mounted there cleared away first.
+Status prepare_mount_point(const std::string& path) {
+  int cleared = TRY_CTX(fs::clear_dead_mount(path),
+                        fmt::format("cannot clear the dead mount '{}'", path));
+  if (cleared > 0) log::info("cleared a dead mount at {}", path);
+  return make_private_dir(path);
+}
+
+// Root's mounts are nobody else's business: the host does not see them, and
+// they vanish with the daemon.
+Status enter_own_mount_namespace() {
+  if (::unshare(CLONE_NEWNS) != 0)
+    return fail_errno(errno, "cannot make a mount namespace");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_errno(errno, "cannot make mounts private");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
+                                               fs::Observer* observer) {
+  auto session = std::unique_ptr<Session>(new Session());
+  TRY(session->open_trees(context));
+  TRY(session->mount_trees(context, observer));
+  TRY(session->start_jail(context));
+  TRY(session->server_->start());
+  TRY(session->home_server_->start());
+  TRY(session->zygote_->wait_ready());
+  for (const std::string& line : session->zygote_->left_out())
+    session->notes_text_.push_back(line);
+  return session;
+}
+
+Status Session::open_trees(const CoreContext& context) {
+  const Draft& draft = context.draft;
+  std::string dir = context.layout.draft(draft.id);
+  workspace_ = draft.workspace;
+  draft_dir_ = TRY(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY));
+  base_ = TRY_CTX(sys::openat(AT_FDCWD, workspace_, O_RDONLY | O_DIRECTORY),
+                  fmt::format("cannot open the workspace '{}'", workspace_));
+  sys::Stat st = TRY(sys::fstat(base_.get()));
+  if (st.dev != draft.workspace_dev || st.ino != draft.workspace_ino)
+    return fail(Code::kDrift,
+                "'{}' is no longer the directory that the draft stands over",
+                workspace_);
+  const Shape& shape = context.shape;
+  fs::RulesSpec rules{.hide = shape.hide,
+                      .mask = shape.mask,
+                      .read_only = shape.read_only,
+                      .deny = shape.deny,
+                      .default_masks = shape.default_masks,
+                      .tracked = tracked_by_git(workspace_)};
+  if (shape.read_only_workspace) rules.read_only.push_back("**");
+  rules_ = TRY(fs::RuleSet::create(std::move(rules)));
+  tree_ = TRY_CTX(fs::Tree::open({.draft_dir = draft_dir_.get(),
+                                  .base = base_.get(),
+                                  .rules = rules_.get()}),
+                  "cannot open the draft's journal");
+  std::string home_dir = dir + "/" + kHomeDir;
+  home_draft_dir_ = TRY(make_dir(home_dir));
+  home_base_ = TRY(make_dir(home_dir + "/" + kHomeBase));
+  home_tree_ = TRY_CTX(fs::Tree::open({.draft_dir = home_draft_dir_.get(),
+                                       .base = home_base_.get()}),
+                       "cannot open the journal of the draft's HOME");
+  for (const std::string& note : tree_->recovery_notes())
+    notes_text_.push_back(note);
+  return {};
+}
+
+Status Session::mount_trees(const CoreContext& context,
+                            fs::Observer* observer) {
+  const std::string run = context.layout.run(context.draft.id);
+  const bool root = ::geteuid() == 0;
+  const std::string& shown = context.shape.mount;
+  mount_path_ = shown.empty() ? run + "/" + kMountDir : shown;
+  home_mount_path_ = run + "/" + kHomeDir;
+  notes_path_ = run + "/notes";
+  notes_ = TRY(make_dir(notes_path_));
+  if (shown.empty()) TRY(prepare_mount_point(mount_path_));
+  TRY(prepare_mount_point(home_mount_path_));
+  if (root && shown.empty()) TRY(enter_own_mount_namespace());
+
+  fs::MountSpec spec{.path = mount_path_,
+                     .way = root ? fs::Way::kPrivileged : fs::Way::kFusermount,
+                     .uid = ::geteuid(),
+                     .gid = ::getegid(),
+                     .allow_other = root};
+  auto say = [](std::string_view line) { log::warn("{}", line); };
+  sys::Stat owner = TRY(sys::fstat(base_.get()));
+  const jail::Identity who = jail_identity(context.draft.id, owner);
+  fs::IdMap ids = fs::IdMap::identity();
+  fs::IdMap home_ids = fs::IdMap::identity();
+  if (root) {
+    ids = fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
+    home_ids = fs::IdMap::swap({0, 0}, {who.host_uid, who.host_gid});
+  }
+  server_ = TRY(fs::MountServer::create(
+      *tree_, spec,
+      {.base = base_.get(), .ids = ids, .observer = observer, .log = say}));
+  spec.path = home_mount_path_;
+  home_server_ = TRY(fs::MountServer::create(
+      *home_tree_, spec,
+      {.base = home_base_.get(), .ids = home_ids, .log = say}));
+  return {};
+}
+
+Status Session::start_jail(const CoreContext& context) {
+  sys::Stat owner = TRY(sys::fstat(base_.get()));
+  JailPlan plan = TRY(make_jail_spec({
+      .shape = context.shape,
+      .identity = jail_identity(context.draft.id, owner),
+      .workspace = workspace_,
+      .mount = mount_path_,
+      .home_mount = home_mount_path_,
+      .notes = notes_path_,
+      .state = context.layout.state,
+  }));
+  spec_ = std::move(plan.spec);
+  path_ = std::move(plan.path);
+  for (const std::string& entry : plan.left_out)
+    notes_text_.push_back(
+        fmt::format("'{}' of PATH is not there inside", entry));
+  zygote_ = std::make_unique<jail::Zygote>(TRY(jail::Zygote::start(spec_)));
+  return {};
+}
+
+std::vector<std::string> Session::notes() const {
+  std::vector<std::string> out = notes_text_;
+  for (const RelPath& path : tree_->unpinned())
+    out.push_back(fmt::format(
+        "'{}' still stands on the real file; it is being copied", path.str()));
+  return out;
+}
+
+Status Session::sync() {
+  TRY(tree_->fsync());
+  return home_tree_->fsync();
+}
+
+void Session::close() {
+  zygote_.reset();
+  if (home_server_) home_server_->stop();
+  if (server_) server_->stop();
+  if (tree_ && home_tree_) {
+    if (Status synced = sync(); !synced)
+      log::error("cannot sync the draft: {}", synced.error().text());
+  }
+  home_server_.reset();
+  server_.reset();
+  home_tree_.reset();
+  tree_.reset();
+}
+
+Session::~Session() { close(); }
+
+}  // namespace stoplog::draft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: the standing parts of a live draft: the workspace's tree and mount,
+// HOME's tree and mount, and the zygote.
+//
+//   auto session = TRY(Session::open(context, observer));  // single-threaded
+//   session->tree().mark(...); session->zygote().spawn(...);
+//   session->close();
+//
+// open() mounts, forks the zygote and starts the threads, in this order: a
+// fork of a process with threads would inherit their locks. The caller holds
+// the draft's lock. Ways of mounting: root in a mount namespace of its own
+// (or the host's, when people are to see it), a user through fusermount3 in
+// the run directory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "draft/daemon_core.h"
+#include "fs/mount.h"
+#include "fs/rules.h"
+#include "fs/tree.h"
+#include "jail/zygote.h"
+
+namespace stoplog::draft {
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const CoreContext& context,
+                                               fs::Observer* observer);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  fs::Tree& tree() { return *tree_; }
+  const fs::Tree& tree() const { return *tree_; }
+  fs::Tree& home_tree() { return *home_tree_; }
+  fs::MountServer& server() { return *server_; }
+  jail::Zygote& zygote() { return *zygote_; }
+  // Where the workspace stands inside of the jail.
+  const std::string& workspace() const { return workspace_; }
+  const jail::JailSpec& spec() const { return spec_; }
+  const std::vector<std::string>& path() const { return path_; }  // inside
+  // Files written here are seen under /run/stoplog inside.
+  int notes_dir() const { return notes_.get(); }
+  // What the user should know: recovery, what was left out.
+  std::vector<std::string> notes() const;
+  // Both trees to the disk.
+  Status sync();
+  // Ends the jail, then the mounts, then the trees.
+  void close();
+
+ private:
+  Session() = default;
+  Status open_trees(const CoreContext& context);
+  Status mount_trees(const CoreContext& context, fs::Observer* observer);
+  Status start_jail(const CoreContext& context);
+
+  std::string workspace_;
+  jail::JailSpec spec_;
+  std::vector<std::string> path_;
+  std::vector<std::string> notes_text_;
+  Fd draft_dir_, base_, home_draft_dir_, home_base_, notes_;
+  std::unique_ptr<fs::RuleSet> rules_;
+  std::unique_ptr<fs::Tree> tree_, home_tree_;
+  std::unique_ptr<fs::MountServer> server_, home_server_;
+  std::unique_ptr<jail::Zygote> zygote_;
+  std::string mount_path_, home_mount_path_, notes_path_;
+};
+
+}  // namespace stoplog::draft
