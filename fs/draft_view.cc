@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/draft_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/sys_node.h"
+#include "fs/held_content.h"
+
+namespace stoplog::fs {
+namespace {
+
+// What commits after the view's position replaced, by path in the base.
+struct Replaced {
+  std::optional<sys::Stat> before;
+  std::optional<Sha256Digest> preimage;
+  std::string target;
+};
+using ReplacedMap = std::map<std::string, Replaced>;
+
+bool is_absence(const Error& error) {
+  return error.err() == ENOENT || error.err() == ENOTDIR ||
+         error.err() == ELOOP;
+}
+
+Result<std::optional<sys::Stat>> stat_beneath(int root,
+                                              const std::string& path) {
+  auto fd = open_deep(root, path, O_PATH);
+  if (!fd && is_absence(fd.error())) return std::nullopt;
+  if (!fd) return std::unexpected(std::move(fd).error().context(path));
+  return TRY(sys::fstat(fd->get()));
+}
+
+class JournalView : public DraftView {
+ public:
+  JournalView(Replayed replayed, SharedRoot base,
+              std::shared_ptr<Segments> segments, ReplacedMap replaced,
+              ObjectSource objects)
+      : replayed_(std::move(replayed)),
+        state_(replayed_.state),
+        base_(std::move(base)),
+        segments_(std::move(segments)),
+        replaced_(std::move(replaced)),
+        objects_(std::move(objects)) {}
+
+  Result<std::vector<RawChange>> changes() const override;
+  Result<std::optional<NodeState>> draft_state(
+      const RelPath& path) const override;
+  Result<std::vector<DirEntry>> draft_list(const RelPath& path) const override;
+  Result<std::optional<NodeState>> real_state(
+      const RelPath& path) const override {
+    return real_state_at(base_, path);
+  }
+  Result<std::vector<DirEntry>> real_list(const RelPath& path) const override {
+    return list_beneath(base_->get(), path);
+  }
+  Position position() const override { return replayed_.end.sequence; }
+  const std::vector<Mark>& marks() const override { return state_.marks(); }
+  const std::vector<std::string>& notes() const override {
+    return replayed_.notes;
+  }
+  bool damaged() const override { return replayed_.damaged; }
+  uint64_t held_bytes() const override { return state_.live_bytes(); }
+  uint64_t held_nodes() const override { return state_.nodes().size() - 1; }
+  std::vector<RelPath> unpinned() const override;
+
+ private:
+  using Found = std::map<RelPath, RawChange>;
+  // Where a path of the draft leads: a held node, or a path of the base.
+  struct Place {
+    const Held* held = nullptr;
+    std::optional<std::string> lower;
+  };
+  Result<Place> resolve(const RelPath& path) const;
+  Result<std::optional<NodeState>> base_state(const std::string& path) const;
+  Result<NodeState> base_state_of(const sys::Stat& st, const std::string& path,
+                                  const std::string& target,
+                                  const SegmentRange* content) const;
+  Result<std::shared_ptr<const Content>> base_content(
+      const sys::Stat& st, const std::string& path) const;
+  Result<NodeState> held_state(const Held& node) const;
+  Status add_node(const Held& node, Found& found) const;
+  Status add_deleted(const std::string& path, const Deleted& deleted,
+                     Found& found) const;
+  Status note_drift(RawChange& change) const;
+  bool detaches(const Held& node) const;
+
+  Replayed replayed_;
+  const State& state_;
+  SharedRoot base_;
+  std::shared_ptr<Segments> segments_;
+  ReplacedMap replaced_;
+  ObjectSource objects_;
+};
+
+Result<JournalView::Place> JournalView::resolve(const RelPath& path) const {
+  const Held* at = &state_.root();
+  auto parts = path.components();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!at->is_dir()) return Place{};
+    auto serial = State::child(*at, parts[i]);
+    if (serial && *serial == 0) return Place{};
+    if (serial) {
+      at = state_.find(*serial);
+      if (at == nullptr) return Place{};
+      continue;
+    }
+    auto origin = state_.origin_of(*at);
+    if (!origin) return Place{};
+    for (; i < parts.size(); ++i) *origin = join_path(*origin, parts[i]);
+    return Place{.held = nullptr, .lower = std::move(origin)};
+  }
+  return Place{.held = at, .lower = {}};
+}
+
+Result<std::shared_ptr<const Content>> JournalView::base_content(
+    const sys::Stat& st, const std::string& path) const {
+  auto it = replaced_.find(path);
+  if (it == replaced_.end() || !it->second.preimage)
+    return std::make_shared<RealContent>(base_, path, st);
+  if (!objects_)
+    return fail(Code::kDrift, "{} was replaced by a commit since", path);
+  return objects_(*it->second.preimage);
+}
+
+// The state of the base as recorded; the rest (xattrs, a symlink's target) is
+// read now, as long as the same file stands there.
+Result<NodeState> JournalView::base_state_of(
+    const sys::Stat& st, const std::string& path, const std::string& target,
+    const SegmentRange* content) const {
+  NodeState state = plain_state(st);
+  auto fd = open_deep(base_->get(), path, O_PATH);
+  auto now = fd ? sys::fstat(fd->get())
+                : Result<sys::Stat>(std::unexpected(Error(ENOENT)));
+  bool same = now && identity_of(*now) == identity_of(st);
+  if (same) state.xattrs = TRY_CTX(read_xattrs(fd->get()), path);
+  if (state.type == Type::kSymlink) {
+    state.target = target;
+    auto it = replaced_.find(path);
+    if (state.target.empty() && it != replaced_.end())
+      state.target = it->second.target;
+    if (state.target.empty() && same)
+      state.target = TRY_CTX(sys::path_readlink(fd->get()), path);
+  }
+  if (state.type != Type::kFile) return state;
+  if (content != nullptr) {
+    ExtentMap map;
+    map.put({.offset = 0,
+             .length = content->length,
+             .where = Where::kSegment,
+             .segment = content->segment,
+             .at = content->at});
+    state.content =
+        std::make_shared<HeldContent>(segments_, std::move(map), nullptr, path);
+  } else {
+    state.content = TRY(base_content(st, path));
+  }
+  return state;
+}
+
+Result<NodeState> JournalView::held_state(const Held& node) const {
+  NodeState state;
+  std::string origin = state_.origin_of(node).value_or("");
+  if (node.base) {
+    bool live = node.own != kOwnAll || (node.is_file() && !node.body);
+    sys::Stat st = *node.base;
+    if (live)
+      if (auto now = TRY(stat_beneath(base_->get(), origin));
+          now && identity_of(*now) == identity_of(st))
+        st = *now;
+    if (node.body)
+      state = plain_state(st);
+    else
+      state = TRY(base_state_of(st, origin, node.target, nullptr));
+    if ((node.flags & kXattrsOwn) == 0 && node.body)
+      state.xattrs =
+          TRY(base_state_of(*node.base, origin, "", &node.body->base)).xattrs;
+  }
+  state.type = type_of(node.mode);
+  if ((node.own & kOwnMode) != 0) {
+    state.mode = node.mode & 07777;
+    state.uid = node.uid;
+    state.gid = node.gid;
+  }
+  if ((node.own & kOwnTimes) != 0) state.mtime = node.mtime;
+  if ((node.flags & kXattrsOwn) != 0) state.xattrs = node.xattrs;
+  if (!node.base) {
+    state.rdev = node.rdev;
+    state.target = node.target;
+    state.size = node.target.size();
+  }
+  if (node.body) {
+    std::shared_ptr<const Content> lower;
+    if (node.body->map.has_lower())
+      lower = TRY(base_content(node.body->lower, origin));
+    std::string path = state_.path_of(node).value_or(origin);
+    state.size = node.body->map.size();
+    state.content = std::make_shared<HeldContent>(
+        segments_, node.body->map, std::move(lower), std::move(path));
+  }
+  state.link_group = node.links.size() > 1 ? node.serial : 0;
+  return state;
+}
+
+Result<std::optional<NodeState>> JournalView::base_state(
+    const std::string& path) const {
+  auto it = replaced_.find(path);
+  if (it != replaced_.end()) {
+    if (!it->second.before) return std::nullopt;
+    return TRY(
+        base_state_of(*it->second.before, path, it->second.target, nullptr));
+  }
+  return real_state_at(base_, TRY(RelPath::parse(path)));
+}
+
+Result<std::optional<NodeState>> JournalView::draft_state(
+    const RelPath& path) const {
+  Place place = TRY(resolve(path));
+  if (place.held != nullptr) {
+    if (place.held->serial == kRootSerial && place.held->own == 0)
+      return real_state_at(base_, path);
+    return TRY(held_state(*place.held));
+  }
+  if (!place.lower) return std::nullopt;
+  // Another name of a file that the draft holds?
+  if (auto st = TRY(stat_beneath(base_->get(), *place.lower));
+      st && st->nlink > 1 && !S_ISDIR(st->mode))
+    if (const Held* held = state_.find(state_.by_identity(*st)))
+      return TRY(held_state(*held));
+  return base_state(*place.lower);
+}
+
+Result<std::vector<DirEntry>> JournalView::draft_list(
+    const RelPath& path) const {
+  Place place = TRY(resolve(path));
+  if (place.lower)
+    return list_beneath(base_->get(), TRY(RelPath::parse(*place.lower)));
+  if (place.held == nullptr) return fail_errno(ENOENT, "{}", path.str());
+  if (!place.held->is_dir()) return fail_errno(ENOTDIR, "{}", path.str());
+  std::vector<DirEntry> entries;
+  for (const auto& [name, serial] : place.held->names)
+    if (const Held* node = serial != 0 ? state_.find(serial) : nullptr)
+      entries.push_back({name, type_of(node->mode)});
+  if (auto origin = state_.origin_of(*place.held)) {
+    auto lower = list_beneath(base_->get(), TRY(RelPath::parse(*origin)));
+    if (!lower && !is_absence(lower.error()))
+      return std::unexpected(std::move(lower).error());
+    if (lower)
+      for (DirEntry& entry : *lower)
+        if (!State::child(*place.held, entry.name))
+          entries.push_back(std::move(entry));
+  }
+  std::ranges::sort(entries, {}, &DirEntry::name);
+  return entries;
+}
+
+// Has the lower more names of this file than the draft has seen?
+bool JournalView::detaches(const Held& node) const {
+  if (!node.base || node.is_dir() || node.base->nlink < 2 || !node.is_touched())
+    return false;
+  uint32_t seen = 0;
+  for (const Link& link : node.links)
+    if (link.from != LinkFrom::kNew) ++seen;
+  for (const auto& [path, deleted] : state_.deleted())
+    if (identity_of(deleted.base) == identity_of(*node.base)) ++seen;
+  return seen < node.base->nlink;
+}
+
+Status JournalView::add_node(const Held& node, Found& found) const {
+  bool all_names = node.links.size() > 1 &&
+                   std::ranges::any_of(node.links, [](const Link& link) {
+                     return link.from != LinkFrom::kDerived;
+                   });
+  for (size_t i = 0; i < node.links.size(); ++i) {
+    const Link& link = node.links[i];
+    if (!node.is_touched() && link.from == LinkFrom::kDerived && !all_names)
+      continue;
+    auto path = state_.path_of(node, i);
+    if (!path) continue;
+    RawChange change;
+    change.path = TRY(RelPath::parse(*path));
+    change.after = TRY_CTX(held_state(node), *path);
+    change.command = node.command;
+    change.detaches_links = detaches(node);
+    auto origin = state_.base_path(link);
+    if (origin && node.base) {
+      const SegmentRange* taken =
+          node.body && node.body->has_base ? &node.body->base : nullptr;
+      sys::Stat st = node.body ? node.body->lower : *node.base;
+      change.before =
+          TRY_CTX(base_state_of(st, *origin, node.target, taken), *origin);
+      if (*origin != *path) change.from = TRY(RelPath::parse(*origin));
+    }
+    RelPath key = change.path;
+    found.insert_or_assign(std::move(key), std::move(change));
+  }
+  return {};
+}
+
+Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
+                                Found& found) const {
+  RelPath key = TRY(RelPath::parse(path));
+  const SegmentRange* taken =
+      deleted.content.segment != 0 ? &deleted.content : nullptr;
+  NodeState before =
+      TRY_CTX(base_state_of(deleted.base, path, deleted.target, taken), path);
+  auto it = found.find(key);
+  if (it == found.end()) {
+    RawChange change;
+    change.path = key;
+    change.before = std::move(before);
+    change.after = TRY(draft_state(key));  // something untouched moved here
+    change.command = deleted.command;
+    found.emplace(key, std::move(change));
+    return {};
+  }
+  RawChange& there = it->second;
+  if (!there.from) {
+    if (!there.before) there.before = std::move(before);
+    return {};
+  }
+  if (there.after && there.after->type == Type::kDir) return {};
+  // A file moved over another: what stood here is changed, and the place it
+  // came from is deleted.
+  RawChange source;
+  source.path = *there.from;
+  source.before = std::move(there.before);
+  source.command = there.command;
+  there.from.reset();
+  there.before = std::move(before);
+  RelPath source_key = source.path;
+  auto [at, added] = found.emplace(source_key, std::move(source));
+  if (!added && !at->second.before) at->second.before = source.before;
+  return {};
+}
+
+Status JournalView::note_drift(RawChange& change) const {
+  const RelPath& at = change.from ? *change.from : change.path;
+  auto now = TRY(stat_beneath(base_->get(), at.str()));
+  auto text = [](std::string_view what, const timespec& when) {
+    std::string time = local_time(when);
+    return fmt::format("{} in the real tree at {}", what, time);
+  };
+  if (replaced_.contains(at.str())) return {};
+  if (!change.before) {
+    if (now) change.drift = text("created", now->ctime);
+    return {};
+  }
+  if (!now) {
+    change.drift = "removed in the real tree";
+    return {};
+  }
+  const NodeState& before = *change.before;
+  if (type_of(now->mode) != before.type)
+    change.drift = text("replaced by another kind of file", now->ctime);
+  else if (before.type != Type::kDir &&
+           (!same_time(now->mtime, before.mtime) ||
+            (before.type == Type::kFile && now->size != before.size)))
+    change.drift = text("modified", now->mtime);
+  else if ((now->mode & 07777) != before.mode || now->uid != before.uid ||
+           now->gid != before.gid)
+    change.drift = text("its mode or owner changed", now->ctime);
+  return {};
+}
+
+Result<std::vector<RawChange>> JournalView::changes() const {
+  Found found;
+  for (const auto& [serial, node] : state_.nodes())
+    if (serial != kRootSerial) TRY(add_node(*node, found));
+  if (state_.root().is_touched()) {
+    RawChange change;
+    change.before = TRY(real_state_at(base_, {}));
+    change.after = TRY(held_state(state_.root()));
+    change.command = state_.root().command;
+    found.emplace(RelPath(), std::move(change));
+  }
+  for (const auto& [path, deleted] : state_.deleted())
+    TRY(add_deleted(path, deleted, found));
+  std::vector<RawChange> list;
+  list.reserve(found.size());
+  for (auto& [path, change] : found) {
+    TRY(note_drift(change));
+    list.push_back(std::move(change));
+  }
+  return list;
+}
+
+std::vector<RelPath> JournalView::unpinned() const {
+  std::vector<RelPath> list;
+  for (const auto& [serial, node] : state_.nodes())
+    if (node->body && node->body->map.has_lower())
+      if (auto path = state_.path_of(*node))
+        if (auto parsed = RelPath::parse(*path)) list.push_back(*parsed);
+  std::ranges::sort(list);
+  return list;
+}
+
+// What commits behind `at` replaced; the first to touch a path counts.
+Result<ReplacedMap> replaced_since(int draft_dir, Position at) {
+  ReplacedMap map;
+  if (at == kEnd) return map;
+  for (uint32_t number : TRY(list_generations(draft_dir))) {
+    Fd fd = TRY(open_generation(draft_dir, number, O_RDONLY));
+    JournalHead head = TRY(read_head(fd.get()));
+    TRY(scan_frames(
+        fd.get(), head.size, head.first, head.open.draft,
+        [&](const Frame& frame) -> Result<bool> {
+          if (frame.sequence <= at ||
+              frame.type != record_type(BaseMapRecord{}))
+            return true;
+          auto record = decode(frame.type, frame.payload);
+          if (!record) return true;
+          for (BaseChange& c : std::get<BaseMapRecord>(*record).changes)
+            map.try_emplace(c.path.str(), Replaced{.before = c.before,
+                                                   .preimage = c.preimage,
+                                                   .target = c.before_target});
+          return true;
+        }));
+  }
+  return map;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
+  Replayed replayed = TRY(replay(options.draft_dir, options.at));
+  std::shared_ptr<Segments> segments =
+      TRY(Segments::open(options.draft_dir, false));
+  ReplacedMap replaced = TRY(replaced_since(options.draft_dir, options.at));
+  return std::make_unique<JournalView>(
+      std::move(replayed), TRY(share_root(options.base)), std::move(segments),
+      std::move(replaced), options.objects);
+}
+
+Result<std::vector<Mark>> list_marks(int draft_dir) {
+  return TRY(replay(draft_dir)).state.marks();
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A draft at one position of its journal as an fs::View: no mount, no daemon,
+// nothing written. The journal is replayed up to the position; with a live
+// daemon ask it for a barrier mark first and give that mark's position, so
+// that no extent the view stands on is written again.
+//
+//   auto view = TRY(open_view({.draft_dir = dfd, .base = bfd,
+//                              .at = mark.position}));
+//   for (const RawChange& change : TRY(view->changes())) ...
+//
+// A view from before a commit reads what the commit replaced from `objects`;
+// without it such content is Code::kDrift.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/hash.h"
+#include "fs/replay.h"
+#include "fs/view.h"
+
+namespace stoplog::fs {
+
+using ObjectSource =
+    std::function<Result<std::shared_ptr<const Content>>(const Sha256Digest&)>;
+
+struct ViewOptions {
+  int draft_dir = -1;  // borrowed for the call, as is `base`
+  int base = -1;
+  Position at = kEnd;
+  ObjectSource objects{};
+};
+
+// Also what a report needs beside the changes themselves.
+class DraftView : public View {
+ public:
+  virtual Position position() const = 0;
+  virtual const std::vector<Mark>& marks() const = 0;
+  // What a replay found wrong, for people; empty when all is well.
+  virtual const std::vector<std::string>& notes() const = 0;
+  virtual bool damaged() const = 0;
+  // Bytes held, and how many nodes.
+  virtual uint64_t held_bytes() const = 0;
+  virtual uint64_t held_nodes() const = 0;
+  // Large files that still stand on the real file's bytes.
+  virtual std::vector<RelPath> unpinned() const = 0;
+};
+
+Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options);
+
+// The marks of a draft, oldest first, without the cost of a view.
+Result<std::vector<Mark>> list_marks(int draft_dir);
+
+}  // namespace stoplog::fs

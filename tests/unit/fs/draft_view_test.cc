@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/draft_view.h"
+
+#include "catch_shim.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::fs;
+using stoplog::test::TreeFixture;
+namespace stdfs = std::filesystem;
+
+namespace {
+
+std::string text_of(const std::optional<NodeState>& state) {
+  if (!state) return "<absent>";
+  if (!state->content) return "<no content>";
+  std::string text(state->size, '\0');
+  auto n = state->content->read(0, std::as_writable_bytes(std::span(text)));
+  if (!n) return "<" + n.error().text() + ">";
+  text.resize(*n);
+  return text;
+}
+
+struct Viewed {
+  std::unique_ptr<DraftView> view;
+  std::map<std::string, RawChange> changes;
+  std::string paths;
+};
+
+Viewed view_of(TreeFixture& f, Position at = kEnd) {
+  Viewed v;
+  auto view =
+      open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = at});
+  if (!view) FAIL(view.error().text());
+  v.view = std::move(*view);
+  auto list = v.view->changes();
+  if (!list) FAIL(list.error().text());
+  for (RawChange& change : *list) {
+    v.paths += (v.paths.empty() ? "" : " ") + change.path.str();
+    v.changes[change.path.str()] = std::move(change);
+  }
+  return v;
+}
+
+RelPath at(std::string_view text) { return *RelPath::parse(text); }
+
+}  // namespace
+
+TEST_CASE("a view names the changed paths with before and after") {
+  TreeFixture f;
+  f.base.mkdir("src/gone");
+  f.base.write("src/edit", "before");
+  f.base.write("src/same", "same");
+  f.base.write("src/gone/a", "a");
+  f.open();
+  f.tree->mark(MarkKind::kCommandBegin, 3, "");
+  f.write("src/edit", "AFTER");
+  f.create("src/new", "fresh");
+  f.unlink("src/gone/a");
+  f.rmdir("src/gone");
+  f.read("src/same");
+  auto v = view_of(f);
+  CHECK(v.paths == "src/edit src/gone src/gone/a src/new");
+  CHECK(text_of(v.changes["src/edit"].before) == "before");
+  CHECK(text_of(v.changes["src/edit"].after) == "AFTERe");
+  CHECK(v.changes["src/edit"].command == 3);
+  CHECK_FALSE(v.changes["src/edit"].drift);
+  CHECK_FALSE(v.changes["src/new"].before);
+  CHECK(text_of(v.changes["src/new"].after) == "fresh");
+  CHECK(text_of(v.changes["src/gone/a"].before) == "a");
+  CHECK_FALSE(v.changes["src/gone/a"].after);
+  CHECK(v.changes["src/gone"].before->type == Type::kDir);
+  CHECK(text_of(*v.view->draft_state(at("src/same"))) == "same");
+  CHECK_FALSE(*v.view->draft_state(at("src/gone/a")));
+  CHECK(text_of(*v.view->real_state(at("src/edit"))) == "before");
+  auto names = *v.view->draft_list(at("src"));
+  REQUIRE(names.size() == 3);
+  CHECK(names[1].name == "new");
+}
+
+TEST_CASE("a view at a mark does not see what came later") {
+  TreeFixture f;
+  f.base.write("file", "base");
+  f.open();
+  f.write("file", "one!");
+  auto mark = f.tree->mark(MarkKind::kNamed, 0, "m");
+  f.write("file", "two?");
+  f.create("later", "x");
+  auto v = view_of(f, mark->position);
+  CHECK(v.paths == "file");
+  CHECK(text_of(v.changes["file"].after) == "one!");
+  auto now = view_of(f);
+  CHECK(text_of(now.changes["file"].after) == "two?");
+  CHECK(text_of(now.changes["file"].before) == "base");
+}
+
+TEST_CASE("moves are known with what they carry") {
+  TreeFixture f;
+  f.base.mkdir("a/deep");
+  f.base.write("a/deep/kept", "kept");
+  f.base.write("a/edit", "1");
+  f.base.write("a/gone", "2");
+  f.base.write("file", "moved");
+  f.open();
+  f.rename("a", "b");
+  f.write("b/edit", "9");
+  f.unlink("b/gone");
+  f.rename("file", "b/file");
+  auto v = view_of(f);
+  CHECK(v.paths == "a/gone b b/edit b/file");
+  CHECK(v.changes["b"].from == at("a"));
+  CHECK(v.changes["b/edit"].from == at("a/edit"));
+  CHECK(v.changes["b/file"].from == at("file"));
+  CHECK(text_of(v.changes["b/file"].before) == "moved");
+  CHECK(text_of(v.changes["b/file"].after) == "moved");
+  CHECK(text_of(*v.view->draft_state(at("b/deep/kept"))) == "kept");
+  CHECK_FALSE(*v.view->draft_state(at("a/deep/kept")));
+}
+
+TEST_CASE("moving there and back is no change") {
+  TreeFixture f;
+  f.base.mkdir("a");
+  f.base.write("a/x", "x");
+  f.open();
+  f.rename("a/x", "y");
+  f.rename("y", "a/x");
+  f.rename("a", "b");
+  f.rename("b", "a");
+  CHECK(view_of(f).paths == "");
+}
+
+TEST_CASE("a file saved by rename is a change of that path") {
+  TreeFixture f;
+  f.base.write("doc", "old");
+  f.base.write("other", "o");
+  f.open();
+  f.create("doc.tmp", "new");
+  f.rename("doc.tmp", "doc");
+  f.rename("other", "doc2");
+  auto v = view_of(f);
+  CHECK(v.paths == "doc doc2");
+  CHECK(text_of(v.changes["doc"].before) == "old");
+  CHECK(text_of(v.changes["doc"].after) == "new");
+  CHECK_FALSE(v.changes["doc"].from);
+}
+
+TEST_CASE(
+    "a base file moved over another deletes the one and changes the other") {
+  TreeFixture f;
+  f.base.write("a", "A");
+  f.base.write("b", "B");
+  f.open();
+  f.rename("a", "b");
+  auto v = view_of(f);
+  CHECK(v.paths == "a b");
+  CHECK_FALSE(v.changes["a"].after);
+  CHECK(text_of(v.changes["a"].before) == "A");
+  CHECK_FALSE(v.changes["b"].from);
+  CHECK(text_of(v.changes["b"].before) == "B");
+  CHECK(text_of(v.changes["b"].after) == "A");
+}
+
+TEST_CASE("what was created and deleted again vanishes") {
+  TreeFixture f;
+  f.base.mkdir("d");
+  f.open();
+  f.create("d/tmp", "x");
+  f.mkdir("dir");
+  f.unlink("d/tmp");
+  f.rmdir("dir");
+  CHECK(view_of(f).paths == "");
+}
+
+TEST_CASE("drift in what the draft touched is told in the view") {
+  TreeFixture f;
+  f.base.write("edited", "1");
+  f.base.write("deleted", "2");
+  f.open();
+  f.write("edited", "x");
+  f.unlink("deleted");
+  f.create("both", "mine");
+  f.base.write("edited", "theirs");
+  f.base.write("deleted", "theirs too");
+  f.base.write("both", "theirs");
+  auto v = view_of(f);
+  CHECK(v.changes["edited"].drift);
+  CHECK(v.changes["deleted"].drift);
+  CHECK(v.changes["both"].drift);
+  CHECK(text_of(v.changes["edited"].before) == "1");
+}
+
+TEST_CASE("links are one group and a write to a half seen one detaches") {
+  TreeFixture f;
+  f.base.write("a", "a");
+  stdfs::create_hard_link(f.base / "a", f.base / "unseen");
+  f.base.write("p", "p");
+  f.open();
+  f.write("a", "A");
+  f.link("p", "q");
+  auto v = view_of(f);
+  CHECK(v.changes["a"].detaches_links);
+  CHECK(v.changes["p"].after->link_group != 0);
+  CHECK(v.changes["p"].after->link_group == v.changes["q"].after->link_group);
+  CHECK_FALSE(v.changes["q"].detaches_links);
+  CHECK(text_of(*v.view->draft_state(at("unseen"))) == "A");
+}
+
+TEST_CASE("a changed mode is a change with the content of the base") {
+  TreeFixture f;
+  f.base.write("run.sh", "echo");
+  f.open();
+  f.tree->setattr(f.at("run.sh"), {.set = kSetMode, .mode = 0755}, f.caller);
+  auto v = view_of(f);
+  CHECK(v.paths == "run.sh");
+  CHECK(v.changes["run.sh"].before->mode == 0644);
+  CHECK(v.changes["run.sh"].after->mode == 0755);
+  CHECK(text_of(v.changes["run.sh"].after) == "echo");
+}
