@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/review_file.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/sys_terminal.h"
+#include "base/units.h"
+#include "diff/content_hash.h"
+#include "diff/git_meta.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr uint64_t kLoadAtOnce = 128 << 10;
+constexpr size_t kCacheFiles = 16;
+
+std::string side_text(const std::optional<fs::NodeState>& state) {
+  if (!state) return "nothing";
+  switch (state->type) {
+    case fs::Type::kFile:
+      return fmt::format("file of {}", print_size(state->size));
+    case fs::Type::kDir:
+      return "directory";
+    case fs::Type::kSymlink:
+      return fmt::format("symlink to {}", state->target);
+    case fs::Type::kFifo:
+      return "fifo";
+    case fs::Type::kSocket:
+      return "socket";
+    case fs::Type::kChar:
+    case fs::Type::kBlock:
+      return fmt::format("{} device {}:{}",
+                         state->type == fs::Type::kChar ? "character" : "block",
+                         major(state->rdev), minor(state->rdev));
+  }
+  return "unknown";
+}
+
+bool is_file(const std::optional<fs::NodeState>& state) {
+  return state && state->type == fs::Type::kFile;
+}
+
+void note_git(const diff::GitChange& git, std::vector<std::string>& notes) {
+  for (const diff::RefMove& ref : git.refs) {
+    notes.push_back(fmt::format("{}: {} -> {}", ref.name,
+                                ref.from.value_or("none"),
+                                ref.to.value_or("gone")));
+    for (const std::string& subject : ref.subjects)
+      notes.push_back("    " + subject);
+  }
+  if (git.index_changed)
+    notes.push_back(fmt::format("index: {} added, {} modified, {} removed",
+                                git.index_added, git.index_modified,
+                                git.index_removed));
+  if (git.objects_added + git.objects_removed > 0)
+    notes.push_back(fmt::format("objects: {} added, {} removed",
+                                git.objects_added, git.objects_removed));
+  if (git.packs_added + git.packs_removed > 0)
+    notes.push_back(fmt::format("packs: {} added, {} removed", git.packs_added,
+                                git.packs_removed));
+  for (const RelPath& other : git.others)
+    notes.push_back("also: " + other.str());
+  for (const std::string& sentence : git.unreadable) notes.push_back(sentence);
+}
+
+// Modes, owners and attributes, as far as they differ.
+void note_metadata(const diff::Change& change,
+                   std::vector<std::string>& notes) {
+  if (!change.before || !change.after) return;
+  const fs::NodeState& a = *change.before;
+  const fs::NodeState& b = *change.after;
+  if (a.mode != b.mode)
+    notes.push_back(
+        fmt::format("mode {} -> {}", diff::mode_text(a), diff::mode_text(b)));
+  if (a.uid != b.uid || a.gid != b.gid)
+    notes.push_back(
+        fmt::format("owner {}:{} -> {}:{}", a.uid, a.gid, b.uid, b.gid));
+  for (const auto& [name, value] : b.xattrs) {
+    auto old = a.xattrs.find(name);
+    if (old == a.xattrs.end())
+      notes.push_back(fmt::format("attribute {} added", name));
+    else if (old->second != value)
+      notes.push_back(fmt::format("attribute {} changed", name));
+  }
+  for (const auto& [name, value] : a.xattrs)
+    if (!b.xattrs.contains(name))
+      notes.push_back(fmt::format("attribute {} removed", name));
+}
+
+Result<std::string> text_of(const std::optional<fs::NodeState>& state) {
+  if (!state || !state->content) return std::string();
+  return diff::read_content(*state->content, diff::kTextLimit);
+}
+
+Result<diff::TextDiff> compare(const diff::Change& change) {
+  std::string before =
+      TRY(text_of(is_file(change.before) ? change.before : std::nullopt));
+  std::string after =
+      TRY(text_of(is_file(change.after) ? change.after : std::nullopt));
+  return diff::diff_texts(std::move(before), std::move(after));
+}
+
+// What stands for lines where there are none.
+void note_bytes(const diff::Change& change, const char* why,
+                std::vector<std::string>& notes) {
+  notes.push_back(why);
+  auto side = [&](const char* word, const std::optional<fs::NodeState>& state,
+                  const std::optional<Sha256Digest>& digest) {
+    if (!state) return;
+    notes.push_back(fmt::format("{}: {} bytes{}", word, state->size,
+                                digest ? ", sha256 " + hex(*digest) : ""));
+  };
+  side("before", change.before, change.old_sha256);
+  side("after", change.after, change.new_sha256);
+}
+
+uint64_t cost(const diff::Change& change) {
+  uint64_t sum = 0;
+  if (is_file(change.before)) sum += change.before->size;
+  if (is_file(change.after)) sum += change.after->size;
+  return sum;
+}
+
+}  // namespace
+
+LoadedFile load_file(const diff::Change& change) {
+  LoadedFile out;
+  if (change.git) {
+    note_git(*change.git, out.notes);
+    return out;
+  }
+  if (change.from) out.notes.push_back("moved from " + change.from->str());
+  if (change.is_moved_directory())
+    out.notes.push_back("a directory, moved with all that lies beneath it");
+  note_metadata(change, out.notes);
+  bool files = (is_file(change.before) || !change.before) &&
+               (is_file(change.after) || !change.after);
+  if (!files) {
+    if (!change.is_moved_directory())
+      out.notes.push_back(fmt::format("{} -> {}", side_text(change.before),
+                                      side_text(change.after)));
+    return out;
+  }
+  if (!change.content_changed && change.before && change.after) return out;
+  if (change.binary || change.too_large) {
+    note_bytes(change,
+               change.binary
+                   ? "binary: decided as a whole"
+                   : "too large to compare by lines: decided as a whole",
+               out.notes);
+    return out;
+  }
+  auto text = compare(change);
+  if (!text) {
+    if (text.error().err() == EFBIG)
+      note_bytes(change, "too large to compare by lines: decided as a whole",
+                 out.notes);
+    else
+      out.notes.push_back("cannot be read: " + text.error().text());
+    return out;
+  }
+  if (text->edits.empty()) out.notes.push_back("an empty file");
+  out.text = std::move(*text);
+  return out;
+}
+
+std::shared_ptr<const LoadedFile> DirectSource::get(size_t index) {
+  return std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
+}
+
+Result<std::unique_ptr<FileLoader>> FileLoader::create(
+    const diff::ChangeSet& set) {
+  Fd ready = TRY(sys::event_fd());
+  return std::unique_ptr<FileLoader>(new FileLoader(set, std::move(ready)));
+}
+
+FileLoader::FileLoader(const diff::ChangeSet& set, Fd ready)
+    : set_(set), ready_(std::move(ready)), thread_([this] { work(); }) {}
+
+FileLoader::~FileLoader() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+std::shared_ptr<const LoadedFile> FileLoader::get(size_t index) {
+  std::unique_lock lock(mutex_);
+  auto found = std::ranges::find(cache_, index, &Entry::index);
+  if (found != cache_.end()) {
+    cache_.splice(cache_.begin(), cache_, found);
+    return cache_.front().file;
+  }
+  if (cost(set_.changes[index]) > kLoadAtOnce) {
+    wanted_ = index;
+    wake_.notify_one();
+    return nullptr;
+  }
+  lock.unlock();
+  auto file =
+      std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
+  lock.lock();
+  keep({index, file});
+  return file;
+}
+
+void FileLoader::drain() { sys::drain_event(ready_.get()); }
+
+void FileLoader::keep(Entry entry) {
+  cache_.push_front(std::move(entry));
+  if (cache_.size() > kCacheFiles) cache_.pop_back();
+}
+
+void FileLoader::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [&] { return stop_ || wanted_; });
+    if (stop_) return;
+    size_t index = *wanted_;
+    wanted_.reset();
+    lock.unlock();
+    auto file =
+        std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
+    lock.lock();
+    keep({index, std::move(file)});
+    sys::raise_event(ready_.get());
+  }
+}
+
+}  // namespace stoplog::cli

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/review_screen.h"
+
+#include <array>
+#include <utility>
+
+#include "base/sys_terminal.h"
+#include "cli/review_layout.h"
+#include "cli/review_model.h"
+#include "cli/review_terminal.h"
+#include "cli/review_text.h"
+
+namespace stoplog::cli {
+namespace {
+
+// After this long without a key, decisions are saved.
+constexpr int kPauseMs = 700;
+// A paste or a held key is taken in gulps, so that the screen follows.
+constexpr int kKeysAFrame = 64;
+// A terminal that is always ready and never has a key is gone.
+constexpr int kEmptyReads = 100;
+
+class Session {
+ public:
+  Session(ReviewRequest& request, FileLoader& loader, Terminal& terminal,
+          sys::SignalWatch& signals)
+      : request_(request),
+        loader_(loader),
+        terminal_(terminal),
+        signals_(signals),
+        model_({.set = request.set,
+                .decisions = request.decisions,
+                .files = loader,
+                .looked = std::move(request.looked),
+                .title = request.title,
+                .command_text = request.command_text,
+                .can_commit = request.commit != nullptr}) {}
+
+  Result<ReviewEnd> run() {
+    model_.resize(terminal_.columns(), terminal_.rows());
+    while (!over_) {
+      draw();
+      TRY(wait());
+      if (over_) break;
+      take_signals();
+      take_keys();
+      if (model_.busy()) {
+        loader_.drain();
+        model_.poll();
+      }
+      take_wish();
+    }
+    save();
+    end_.undecided = model_.undecided();
+    end_.approved = model_.approved();
+    return end_;
+  }
+
+ private:
+  void draw() {
+    terminal_.paint(layout(model_, {.ascii = terminal_.ascii()}));
+    size_t before = model_.unseen_dangers();
+    model_.shown();
+    if (model_.unseen_dangers() != before)  // the title counts them
+      terminal_.paint(layout(model_, {.ascii = terminal_.ascii()}));
+  }
+
+  Status wait() {
+    // A search goes on by itself; a file that is being read reports.
+    bool searching = model_.busy() && model_.open().loaded;
+    unsaved_ = model_.take_dirty() || unsaved_;
+    std::array<pollfd, 3> fds = {{{0, POLLIN, 0},
+                                  {signals_.fd(), POLLIN, 0},
+                                  {loader_.fd(), POLLIN, 0}}};
+    int timeout = searching ? 0 : unsaved_ ? kPauseMs : -1;
+    int ready = TRY(sys::wait_any(fds, timeout));
+    if (ready == 0 && !searching && unsaved_) save();
+    if ((fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+      end_.signal = SIGHUP;
+      over_ = true;
+    }
+    has_input_ = (fds[0].revents & POLLIN) != 0;
+    return {};
+  }
+
+  void take_signals() {
+    while (int signal = signals_.take()) {
+      if (signal == SIGWINCH) {
+        resize();
+      } else if (signal == SIGTSTP) {
+        save();
+        terminal_.suspend();
+        resize();
+      } else {
+        end_.signal = signal;
+        over_ = true;
+      }
+    }
+  }
+
+  void resize() {
+    terminal_.fit_window();
+    model_.resize(terminal_.columns(), terminal_.rows());
+  }
+
+  void take_keys() {
+    if (!has_input_ || over_) return;
+    int taken = 0;
+    for (; taken < kKeysAFrame; taken++) {
+      Key key = terminal_.read_key();
+      if (key == 0) break;
+      model_.press(key);
+      // Keys typed after one that ends the review are not ours.
+      if (Wish wish = model_.take_wish(); wish != Wish::kNone) {
+        wish_ = wish;
+        break;
+      }
+    }
+    empty_reads_ = taken == 0 && wish_ == Wish::kNone ? empty_reads_ + 1 : 0;
+    if (empty_reads_ < kEmptyReads) return;
+    end_.signal = SIGHUP;
+    over_ = true;
+  }
+
+  void take_wish() {
+    switch (std::exchange(wish_, Wish::kNone)) {
+      case Wish::kNone:
+        return;
+      case Wish::kLeave:
+        over_ = true;
+        return;
+      case Wish::kCommit:
+        commit();
+    }
+  }
+
+  void commit() {
+    unsaved_ = true;
+    if (!save()) return;
+    model_.say("committing ...");
+    draw();
+    CommitReply reply = request_.commit();
+    model_.say("");
+    if (reply.done) {
+      end_.committed = true;
+      end_.message = std::move(reply.message);
+      over_ = true;
+      return;
+    }
+    show("not committed", reply.message);
+  }
+
+  void show(std::string title, std::string_view raw) {
+    auto width =
+        static_cast<size_t>(std::clamp(terminal_.columns() - 6, 10, 90));
+    std::vector<std::string> lines;
+    while (!raw.empty()) {
+      size_t end = std::min(raw.find('\n'), raw.size());
+      for (std::string& row : wrap(raw.substr(0, end), width))
+        lines.push_back(std::move(row));
+      raw.remove_prefix(std::min(end + 1, raw.size()));
+    }
+    model_.popup(std::move(title), std::move(lines));
+  }
+
+  bool save() {
+    unsaved_ = model_.take_dirty() || unsaved_;
+    if (!std::exchange(unsaved_, false)) return true;
+    if (request_.save_looked) request_.save_looked(model_.looked());
+    Status saved = request_.decisions.save();
+    if (saved) return true;
+    // Said on the screen, and after it when it was the last try.
+    show("decisions could not be saved", saved.error().text());
+    end_.message = "decisions could not be saved: " + saved.error().text();
+    return false;
+  }
+
+  ReviewRequest& request_;
+  FileLoader& loader_;
+  Terminal& terminal_;
+  sys::SignalWatch& signals_;
+  ReviewModel model_;
+  ReviewEnd end_;
+  Wish wish_ = Wish::kNone;
+  bool over_ = false;
+  bool unsaved_ = false;
+  bool has_input_ = false;
+  int empty_reads_ = 0;
+};
+
+}  // namespace
+
+Result<ReviewEnd> run_review(ReviewRequest request) {
+  // Before the loader's thread, which inherits the mask, and before ncurses,
+  // whose own handlers then never run.
+  sys::SignalWatch signals = TRY(sys::SignalWatch::start(
+      {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
+  auto loader = TRY(FileLoader::create(request.set));
+  auto terminal = TRY(Terminal::open({.color = request.color}));
+  Session session(request, *loader, *terminal, signals);
+  return session.run();
+}
+
+}  // namespace stoplog::cli
