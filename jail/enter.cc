@@ -77,8 +77,8 @@ Status place_streams(const std::array<int, 3>& stdio) {
   return {};
 }
 
-void reset_signals() {
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+// The zygote has reset all handlers; here only the mask is init's.
+void unblock_signals() {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -168,7 +168,7 @@ EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
     return {
         .what = EnterFailure::What::kCwd, .err = errno, .text = request.cwd};
   ::umask(request.umask);
-  reset_signals();
+  unblock_signals();
   if (!without.has(Wall::kLandlock))
     if (auto s = restrict_files(prepared); !s)
       return wall_failed("restrict file access with Landlock", s.error());

@@ -25,7 +25,7 @@ struct Prepared {
   WallSet leave_out;
   WallSet fail;
   std::vector<MountOp> proc_plan;
-  SeccompPrograms seccomp;
+  BuiltSeccomp seccomp;
   LandlockPlan landlock;
   std::vector<Fd> landlock_paths;  // O_PATH, parallel to the rules
 };

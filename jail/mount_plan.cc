@@ -38,7 +38,7 @@ constexpr std::array kProcMasked = {
 PathFact examine(const std::string& path) {
   auto stat = sys::statat(AT_FDCWD, path);
   if (!stat) return {};
-  if (S_ISREG(stat->mode)) return {.kind = PathKind::kFile};
+  if (S_ISREG(stat->mode)) return {.kind = PathKind::kFile, .size = stat->size};
   if (S_ISDIR(stat->mode)) return {.kind = PathKind::kDir};
   if (S_ISCHR(stat->mode)) return {.kind = PathKind::kDevice};
   if (!S_ISLNK(stat->mode)) return {.kind = PathKind::kOther};

@@ -56,6 +56,7 @@ enum class PathKind : uint8_t { kNone, kFile, kDir, kLink, kDevice, kOther };
 struct PathFact {
   PathKind kind = PathKind::kNone;
   std::string link = {};  // text of a symlink
+  uint64_t size = 0;      // of a file
 };
 // What the host has at the paths that the tables name.
 struct HostFacts {

@@ -12,7 +12,8 @@
 namespace stoplog::jail {
 namespace {
 
-constexpr size_t kPacketLimit = 64 << 10;
+// Small: the receiver takes this much memory for every packet.
+constexpr size_t kPacketLimit = 8 << 10;
 // ARG_MAX is 6 MiB at most (3/4 of _STK_LIM); environment and argv together.
 constexpr size_t kFileLimit = 64 << 20;
 constexpr char kInMemoryFile = 'M';

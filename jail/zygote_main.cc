@@ -161,7 +161,7 @@ Status ZygoteProcess::prepare_walls() {
   prepared_.leave_out = spec_.test_leave_out;
   prepared_.fail = spec_.test_fail;
   prepared_.proc_plan = plan_.proc;
-  prepared_.seccomp = TRY(compile_seccomp(seccomp_policy()));
+  prepared_.seccomp = built_seccomp();
   if (without(Wall::kLandlock)) return {};
   prepared_.landlock = TRY(plan_landlock(spec_, sys::landlock_abi()));
   for (const LandlockRule& rule : prepared_.landlock.rules)

@@ -164,3 +164,15 @@ TEST_CASE("terminal injection and devices are refused by argument") {
   CHECK(filter.verdict(SYS_seccomp, {1, 8}) == EPERM);
   CHECK(filter.verdict(SYS_seccomp, {1, 0}) == 0);
 }
+
+TEST_CASE("the filters that were built in are those of the policy") {
+  const SeccompPrograms fresh = compile_seccomp(seccomp_policy()).value();
+  const BuiltSeccomp built = built_seccomp();
+  auto same = [](const std::vector<sock_filter>& a,
+                 std::span<const sock_filter> b) {
+    return a.size() == b.size() &&
+           std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
+  };
+  CHECK(same(fresh.numbers, built.numbers));
+  CHECK(same(fresh.arguments, built.arguments));
+}
