@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-int main() {
-  std::puts("stoplog " STOPLOG_VERSION);
-  return 0;
+#include "cli/command.h"
+
+int main(int argc, char** argv) {
+  return stoplog::cli::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/words.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"verify"}, {"json"}, {"no-pager"}, {"n", 'n', "N"}};
+
+std::vector<std::string> strings(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& item : list.items()) out.push_back(item.string());
+  return out;
+}
+
+std::string how_it_ended(const Json& e) {
+  if (!e["killed_by"].is_null())
+    return fmt::format("killed: {}", e.text("killed_by"));
+  if (!e["signal"].is_null())
+    return fmt::format("signal {}", e.integer("signal"));
+  return fmt::format("exit {}", e.integer("exit"));
+}
+
+std::string describe_run(const Json& e) {
+  std::string out = fmt::format("@{:<3} {}  [{}, {}", e.integer("command"),
+                                show_argv(strings(e["argv"])), how_it_ended(e),
+                                print_duration(Millis(e.integer("wall_ms"))));
+  if (e.integer("memory_peak") > 0)
+    out += ", " + print_size(static_cast<uint64_t>(e.integer("memory_peak")));
+  if (!e["changed"].is_null())
+    out += ", " + plural(static_cast<uint64_t>(e.integer("changed")), "change");
+  return out + "]";
+}
+
+std::string describe(const Json& e) {
+  std::string kind = e.text("kind");
+  if (kind == "run") return describe_run(e);
+  std::string out;
+  for (const char* key : {"mark", "name", "to", "from", "commit", "path",
+                          "reason", "message", "text", "count"}) {
+    const Json& value = e[key];
+    if (value.is_string() && !value.string().empty())
+      out += (out.empty() ? "" : "  ") + escape(value.string());
+    else if (value.is_number())
+      out += fmt::format("{}{} {}", out.empty() ? "" : "  ", key,
+                         value.as_integer());
+  }
+  if (e["paths"].is_array()) {
+    size_t n = e["paths"].items().size();
+    out += fmt::format("{}{}", out.empty() ? "" : "  ", plural(n, "path"));
+    if (n <= 3)
+      for (const Json& path : e["paths"].items())
+        out += " " + escape(path.string());
+  }
+  return out;
+}
+
+std::string line_of(const Json& e) {
+  auto time = parse_rfc3339(e.text("time"));
+  return fmt::format("{:>4}  {}  {:<9} {}\n", e.integer("n"),
+                     time ? local_time(*time) : escape(e.text("time")),
+                     escape(e.text("kind")), describe(e));
+}
+
+Result<int> verify(Context& context, const draft::Ledger& ledger, bool json) {
+  draft::Ledger::Verdict verdict = TRY(ledger.verify());
+  if (json) {
+    Json j = Json::object();
+    j.set("version", 1).set("ok", verdict.ok).set("entries", verdict.entries);
+    j.set("problem", verdict.ok ? Json() : Json(verdict.problem));
+    j.set("note", verdict.note.empty() ? Json() : Json(verdict.note));
+    context.out.write(j.dump() + "\n");
+    return verdict.ok ? kDone : kStale;
+  }
+  if (!verdict.note.empty()) context.out.note(verdict.note);
+  if (!verdict.ok)
+    return fail(Code::kDrift, "the record is damaged: {}", verdict.problem);
+  context.out.write(fmt::format(
+      "{}: each follows the one before it\n",
+      verdict.entries == 1 ? std::string("1 entry")
+                           : fmt::format("{} entries", verdict.entries)));
+  return kDone;
+}
+
+Result<int> run(Context& context, const Args& args) {
+  std::optional<draft::Draft> d = TRY(context.find_draft());
+  bool json = args.has("json");
+  if (!d) {
+    if (json) context.out.write("{\"version\":1,\"entries\":[]}\n");
+    if (!json) context.out.note("no draft here");
+    return kDone;
+  }
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), d->id));
+  if (args.has("verify")) return verify(context, ledger, json);
+  std::vector<Json> entries = TRY(ledger.entries());
+  if (auto n = args.value("n")) {
+    uint64_t count = TRY(parse_number(*n, "-n", 0, UINT32_MAX));
+    if (entries.size() > count)
+      entries.erase(entries.begin(),
+                    entries.end() - static_cast<int64_t>(count));
+  }
+  if (json) {
+    Json list = Json::array();
+    for (Json& e : entries) list.push(std::move(e));
+    context.out.write(
+        Json::object().set("version", 1).set("entries", list).dump() + "\n");
+    return kDone;
+  }
+  if (!args.has("no-pager")) context.out.start_pager();
+  for (const Json& e : entries) context.out.write(line_of(e));
+  return kDone;
+}
+
+}  // namespace
+
+extern const Command k_log_command{
+    .name = "log",
+    .summary = "the timeline: commands, marks, decisions, commits",
+    .help =
+        "usage: stoplog log [-n N] [--verify] [--json] [--no-pager]\n"
+        "\n"
+        "The draft's record, oldest first: commands with how they ended, time\n"
+        "and memory, snapshots, rollbacks, approvals, commits, undos. '@4' is\n"
+        "the mark before command 4, '@4.' the one after it.\n"
+        "\n"
+        "  -n, --n N       the last N entries only\n"
+        "      --verify    check that no entry was altered or taken out;\n"
+        "                  exit 3 and where, when one was\n"
+        "      --json      for programs\n"
+        "      --no-pager  straight to the terminal\n"
+        "\n"
+        "example: stoplog log --verify\n",
+    .options = kOptions,
+    .run = run};
+
+}  // namespace stoplog::cli

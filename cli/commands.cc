@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "base/escape.h"
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+
+namespace stoplog::cli {
+
+#define STOPLOG_COMMANDS(X) \
+  X(completion)             \
+  X(help)                   \
+  X(log)                    \
+  X(policy)                 \
+  X(ps)                     \
+  X(stop)                   \
+  X(switch)                 \
+  X(version)
+
+#define STOPLOG_DECLARE(name) extern const Command k_##name##_command;
+STOPLOG_COMMANDS(STOPLOG_DECLARE)
+#undef STOPLOG_DECLARE
+
+namespace {
+
+#define STOPLOG_ENTRY(name) &k_##name##_command,
+const Command* const kCommands[] = {STOPLOG_COMMANDS(STOPLOG_ENTRY)};
+#undef STOPLOG_ENTRY
+
+constexpr OptionSpec kGlobalOptions[] = {
+    {"C", 'C', "DIR"},       {"workspace", 0, "DIR"},
+    {"draft", 'd', "DRAFT"}, {"color", 0, "auto|always|never"},
+    {"help", 'h', nullptr},  {"version", 0, nullptr}};
+
+Result<ColorMode> color_mode(const std::string& word) {
+  if (word == "auto") return ColorMode::kAuto;
+  if (word == "always") return ColorMode::kAlways;
+  if (word == "never") return ColorMode::kNever;
+  return fail(Code::kUsage, "'{}' is no value of --color", escape(word));
+}
+
+// Takes the global options out of `args` and acts on -C.
+Status take_globals(Args& args, Globals& globals) {
+  if (auto dir = args.value("C"); dir && ::chdir(dir->c_str()) != 0)
+    return fail_errno(errno, "cannot change to directory '{}'", escape(*dir));
+  if (auto dir = args.value("workspace")) globals.workspace = dir;
+  if (auto name = args.value("draft")) globals.draft = name;
+  if (auto mode = args.value("color")) globals.color = TRY(color_mode(*mode));
+  for (const char* name : {"C", "workspace", "draft", "color"})
+    args.options.erase(name);
+  return {};
+}
+
+Error unknown_command(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Command* c : kCommands)
+    if (!c->summary.empty()) names.push_back(c->name);
+  Error error(Code::kUsage, fmt::format("unknown command '{}'", escape(name)));
+  std::string_view near = nearest(name, names);
+  if (!near.empty())
+    return std::move(error).with_hint(fmt::format("did you mean '{}'?", near));
+  return std::move(error).with_hint("see `stoplog --help`");
+}
+
+Result<int> run_command(const Command& command,
+                        std::span<const std::string> words, Globals& globals,
+                        Output& out) {
+  std::vector<OptionSpec> options(command.options.begin(),
+                                  command.options.end());
+  for (const OptionSpec& global : kGlobalOptions) {
+    // A command's own letter wins, except that it never hides --help.
+    bool taken = std::ranges::any_of(options, [&](const OptionSpec& o) {
+      return std::string_view(o.name) == global.name;
+    });
+    if (taken || std::string_view(global.name) == "version") continue;
+    options.push_back(global);
+  }
+  bool wants_help = std::ranges::any_of(
+      words, [](const std::string& w) { return w == "--help" || w == "-h"; });
+  ArgSpec spec{.command = command.name,
+               .options = options,
+               .command_follows = command.command_follows,
+               .min = wants_help ? 0 : command.min,
+               .max = command.max};
+  Args args = TRY(parse_args(words, spec));
+  if (args.has("help")) {
+    out.write(command.help);
+    return kDone;
+  }
+  TRY(take_globals(args, globals));
+  out.set_color(globals.color);
+  if (args.positionals.size() < command.min)  // "--help" was after "--"
+    return fail(Code::kUsage, "'{}' needs an argument", command.name);
+  Context context(globals, out);
+  return command.run(context, args);
+}
+
+Result<int> dispatch(std::span<const std::string> words, Output& out,
+                     const Command*& command) {
+  Args args = TRY(parse_args(words, {.command = "",
+                                     .options = kGlobalOptions,
+                                     .command_follows = true,
+                                     .min = 0,
+                                     .max = kAnyNumber}));
+  Globals globals;
+  TRY(take_globals(args, globals));
+  if (args.has("help")) {
+    out.write(overview());
+    return kDone;
+  }
+  if (args.has("version")) args.positionals = {"version"};
+  if (args.positionals.empty()) {
+    out.flush();
+    (void)!::write(2, overview().data(), overview().size());
+    return kUsageError;
+  }
+  command = find_command(args.positionals[0]);
+  if (command == nullptr)
+    return std::unexpected(unknown_command(args.positionals[0]));
+  std::span<const std::string> rest(args.positionals);
+  return run_command(*command, rest.subspan(1), globals, out);
+}
+
+}  // namespace
+
+std::span<const Command* const> all_commands() { return kCommands; }
+
+const Command* find_command(std::string_view name) {
+  for (const Command* c : kCommands)
+    if (c->name == name) return c;
+  return nullptr;
+}
+
+int run_program(std::vector<std::string> words) {
+  Output out(ColorMode::kAuto);
+  const Command* command = nullptr;
+  Result<int> code = kBug;
+  try {
+    code = dispatch(words, out, command);
+  } catch (const std::exception& e) {
+    code = fail(Code::kInternal, "a bug in stoplog: {}", e.what());
+  }
+  if (code) {
+    out.finish();
+    return *code;
+  }
+  out.finish();
+  out.error(code.error());
+  if (command != nullptr && command->name == "run")
+    return run_exit_code_of(code.error());
+  return exit_code_of(code.error());
+}
+
+}  // namespace stoplog::cli

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/context.h"
+
+#include <cstdlib>
+
+#include "base/escape.h"
+
+namespace stoplog::cli {
+
+using draft::Draft;
+
+Result<const draft::Layout*> Context::layout() {
+  if (!layout_) layout_ = TRY(draft::Layout::from_environment());
+  return &*layout_;
+}
+
+Result<const draft::Workspace*> Context::workspace() {
+  if (!workspace_)
+    workspace_ =
+        TRY(draft::find_workspace({.given = globals_.workspace, .cwd = "."}));
+  return &*workspace_;
+}
+
+Result<draft::Store*> Context::store() {
+  if (!store_)
+    store_ = TRY(draft::Store::open(*TRY(layout()), draft::Store::Create::kNo));
+  return &*store_;
+}
+
+std::optional<std::string> Context::wanted_draft() const {
+  if (globals_.draft) return globals_.draft;
+  const char* name = ::getenv("STOPLOG_DRAFT");
+  if (name != nullptr && *name != '\0') return name;
+  return std::nullopt;
+}
+
+Result<std::optional<Draft>> Context::find_draft() {
+  const draft::Workspace& ws = *TRY(workspace());
+  draft::Store& drafts = *TRY(store());
+  if (auto name = wanted_draft()) return TRY(drafts.find(ws, *name));
+  return drafts.current(ws);
+}
+
+Result<Draft> Context::need_draft() {
+  std::optional<Draft> found = TRY(find_draft());
+  if (found) return std::move(*found);
+  return std::unexpected(
+      Error(Code::kUsage, fmt::format("there is no draft over '{}'",
+                                      escape(TRY(workspace())->path)))
+          .with_hint("`stoplog run -- COMMAND` starts one"));
+}
+
+Result<Context::Made> Context::find_or_make_draft(bool force, bool always_new) {
+  const draft::Workspace& ws = *TRY(workspace());
+  draft::Store& drafts = *TRY(store());
+  std::optional<std::string> name = wanted_draft();
+  if (!always_new) {
+    if (!name) {
+      if (auto current = TRY(drafts.current(ws)))
+        return Made{std::move(*current), false};
+    } else if (auto found = drafts.find(ws, *name)) {
+      return Made{std::move(*found), false};
+    } else if (found.error().code() != Code::kUsage) {
+      return std::unexpected(std::move(found).error());
+    }
+  }
+  std::optional<Draft> other = TRY(drafts.overlapping(ws));
+  draft::WorkspaceCheck check{.force = force};
+  if (other) check.other = other->workspace;
+  TRY(draft::check_workspace(ws, *TRY(layout()), check));
+  store_ = TRY(draft::Store::open(*TRY(layout()), draft::Store::Create::kYes));
+  return Made{TRY(store_->create({.workspace = ws, .name = name})), true};
+}
+
+Result<std::vector<RelPath>> Context::paths(
+    const std::vector<std::string>& arguments) {
+  const draft::Workspace& ws = *TRY(workspace());
+  std::vector<RelPath> found;
+  for (const std::string& argument : arguments)
+    found.push_back(TRY(draft::workspace_path(ws, argument)));
+  return found;
+}
+
+Result<std::optional<draft::Client>> Context::daemon(const Draft& draft) {
+  return draft::Client::connect(*TRY(layout()), draft.id);
+}
+
+}  // namespace stoplog::cli

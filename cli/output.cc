@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/sys_file.h"
+#include "base/sys_process.h"
+
+namespace stoplog::cli {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = ::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+bool wants_color(ColorMode mode, int fd) {
+  if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
+  std::string force = environment("CLICOLOR_FORCE");
+  if (!force.empty() && force != "0") return true;
+  if (!environment("NO_COLOR").empty()) return false;
+  return ::isatty(fd) == 1 && environment("TERM") != "dumb";
+}
+
+std::string colored(std::string_view text, const char* code, bool color) {
+  if (!color) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+void to_stderr(const std::string& line) {
+  (void)sys::write_full(2, line + "\n");
+}
+
+}  // namespace
+
+Output::Output(ColorMode mode) : terminal_(::isatty(1) == 1) {
+  set_color(mode);
+}
+
+Output::~Output() { finish(); }
+
+void Output::set_color(ColorMode mode) {
+  color_ = wants_color(mode, 1);
+  error_color_ = wants_color(mode, 2);
+}
+
+unsigned Output::width() const {
+  winsize size{};
+  for (int fd : {1, 2, 0})
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return size.ws_col;
+  return 80;
+}
+
+void Output::write(std::string_view text) {
+  if (dead_) return;
+  buffer_ += text;
+  if (buffer_.size() >= 64u << 10) flush();
+}
+
+void Output::flush() {
+  if (buffer_.empty()) return;
+  if (!dead_ && !sys::write_full(fd_, buffer_)) dead_ = true;
+  buffer_.clear();
+}
+
+void Output::note(std::string_view text) {
+  flush();
+  to_stderr(fmt::format("stoplog: {}", text));
+}
+
+void Output::hint(std::string_view text) {
+  flush();
+  to_stderr(fmt::format("{} {}", colored("hint:", "33", error_color_), text));
+}
+
+void Output::error(const Error& error) {
+  flush();
+  to_stderr(fmt::format("{} {}", colored("stoplog:", "31;1", error_color_),
+                        error.text()));
+  if (!error.hint().empty()) hint(error.hint());
+}
+
+void Output::start_pager() {
+  if (!terminal_ || pager_) return;
+  std::string command = "less -FRX";
+  if (::getenv("PAGER") != nullptr) command = environment("PAGER");
+  if (::getenv("STOPLOG_PAGER") != nullptr)
+    command = environment("STOPLOG_PAGER");
+  if (command.empty() || command == "cat") return;
+  auto pipe = sys::pipe();
+  if (!pipe) return;
+  // Ctrl-C is the pager's: ours is to end when it does.
+  auto child = Child::spawn(
+      {.argv = {"/bin/sh", "-c", command}, .fds = {{pipe->read.get(), 0}}});
+  if (!child) return;
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
+  pager_ = std::move(*child);
+  pipe_ = std::move(pipe->write);
+  fd_ = pipe_.get();
+}
+
+void Output::finish() {
+  flush();
+  if (!pager_) return;
+  pipe_.reset();
+  fd_ = 1;
+  (void)pager_->wait();
+  pager_.reset();
+}
+
+bool can_ask() { return ::isatty(0) == 1 && ::isatty(2) == 1; }
+
+bool ask_yes(std::string_view question) {
+  if (!can_ask()) return false;
+  (void)sys::write_full(2, fmt::format("{} [y/N] ", question));
+  std::string answer;
+  char c = 0;
+  while (::read(0, &c, 1) == 1 && c != '\n') answer += c;
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+}  // namespace stoplog::cli
