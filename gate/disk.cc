@@ -4,7 +4,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 
 #include "base/dir.h"
@@ -95,6 +94,19 @@ Result<std::optional<Standing>> Disk::look(int dir, const std::string& name,
     standing.node = node_of(state, digest);
     return standing;
   }
+}
+
+Result<Standing> Disk::look_open(int fd, const sys::Stat& seen) const {
+  TRY(step("read"));
+  Standing standing{.node = {}, .stat = seen};
+  fs::NodeState state = fs::plain_state(seen);
+  for (const std::string& name : TRY(sys::flistxattr(fd)))
+    if (fs::is_kept_xattr(name))
+      state.xattrs.emplace(name, TRY(sys::fgetxattr(fd, name)));
+  auto content = TRY(snapshot::file_content(TRY(sys::dup(fd))));
+  Sha256Digest digest = TRY(snapshot::content_digest(*content));
+  standing.node = node_of(state, digest);
+  return standing;
 }
 
 Status Disk::mkdirat(int dir, const std::string& name, mode_t mode) const {
@@ -220,22 +232,6 @@ Status Disk::write_file(int dir, const std::string& name,
 Status Disk::remove_tree(int dir, const std::string& name) const {
   TRY(step("remove"));
   return stoplog::remove_tree(dir, name);
-}
-
-Result<bool> Disk::has_writer(int dir, const std::string& name) const {
-  TRY(step("fcntl"));
-  auto fd = sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK);
-  if (!fd && fd.error().err() == EACCES) return false;
-  if (!fd) return std::unexpected(fd.error());
-  // A lease that is broken while we hold it sends SIGIO, which kills; SIGURG
-  // is ignored.
-  (void)::fcntl(fd->get(), F_SETSIG, SIGURG);
-  if (::fcntl(fd->get(), F_SETLEASE, F_RDLCK) == 0) {
-    (void)::fcntl(fd->get(), F_SETLEASE, F_UNLCK);
-    return false;
-  }
-  // EACCES: not the owner; EINVAL: no leases here (network file systems).
-  return errno == EAGAIN;
 }
 
 }  // namespace stoplog::gate

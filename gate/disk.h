@@ -49,6 +49,9 @@ class Disk {
   Result<std::optional<Standing>> look(int dir, const std::string& name,
                                        bool hash) const;
 
+  // The same of an open file; `seen` must come from it.
+  Result<Standing> look_open(int fd, const sys::Stat& seen) const;
+
   Status mkdirat(int dir, const std::string& name, mode_t mode) const;
   Status unlinkat(int dir, const std::string& name, int flags = 0) const;
   Status linkat(int from_dir, const std::string& from, int to_dir,
@@ -71,10 +74,6 @@ class Disk {
   Status write_file(int dir, const std::string& name,
                     std::string_view bytes) const;
   Status remove_tree(int dir, const std::string& name) const;
-  // True when somebody has the file open for writing. A read lease is granted
-  // only when nobody has; false where leases do not exist.
-  Result<bool> has_writer(int dir, const std::string& name) const;
-
   // For calls made elsewhere (object packs).
   Status step(const char* call) const;
 

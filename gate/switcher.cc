@@ -4,22 +4,34 @@
 #include <linux/fs.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
+#include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "gate/guard.h"
 
 namespace stoplog::gate {
 namespace {
 
 using Kind = SwitchOp::Kind;
 constexpr size_t kMaxParents = 256;
-// How long a program may take to finish a save that began before the switch.
-constexpr auto kWriterPause = std::chrono::milliseconds(10);
-constexpr int kWriterPauses = 30;
+// Up to this size a file is always read again as it leaves. A larger one only
+// when its times say that it may have changed since it was verified: reading
+// gigabytes here would keep readers looking at a mixture.
+constexpr uint64_t kReadAgain = 1u << 20;
 
 std::string name_in(const RelPath& path) { return std::string(path.name()); }
+
+// Nothing moved since it was verified, and the verification was not so soon
+// after a change that the clock could hide another one behind it.
+bool is_unmoved(const sys::Stat& seen, const sys::Stat& now) {
+  auto same = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  timespec clock = Clock::real().now();
+  return seen.ino == now.ino && seen.dev == now.dev && seen.size == now.size &&
+         same(seen.mtime, now.mtime) && same(seen.ctime, now.ctime) &&
+         seen.ctime.tv_sec + 2 < clock.tv_sec;
+}
 
 bool is_absent(const Error& error) {
   return error.err() == ENOENT || error.err() == ENOTDIR ||
@@ -93,13 +105,62 @@ Status Switcher::set_final_mode(const LiveOp& live, int dir,
   return set_node(dir, name, fresh);
 }
 
+Status Switcher::leave(const LiveOp& live, int dir, const std::string& name) {
+  if (live.op.kind == Kind::kSwap)
+    return disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE);
+  return disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE);
+}
+
+Status Switcher::put_back(const LiveOp& live, int dir,
+                          const std::string& name) {
+  if (live.op.kind == Kind::kSwap)
+    return disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE);
+  return disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+}
+
+// An edit can come in four ways. By a writer that has the file open: the guard
+// is busy. Before the guard: the content differs. By a rename onto the name
+// between the guard and our rename: another inode came out. By a writer that
+// waits for the guard: it is wanted. In each the old file gets its name back
+// before the guard ends, and the writer goes on with the right one.
+Status Switcher::leave_guarded(const LiveOp& live, int dir,
+                               const std::string& name) {
+  const Item& item = this->item(live);
+  auto drifted = [&](std::string_view what) {
+    return fail(Code::kDrift, "the real tree is not what the draft saw: {} {}",
+                quote_name(live.op.path.str()), what);
+  };
+  Guard guard = TRY(Guard::take(disk_, dir, name));
+  if (guard.busy()) return drifted("is open for writing by another program");
+  const sys::Stat& now = guard.stat();
+  if (!S_ISREG(now.mode)) return drifted("is no file any more");
+  if (now.size <= kReadAgain || !is_unmoved(*item.old_stat, now)) {
+    Standing standing = TRY(disk_.look_open(guard.fd(), now));
+    std::string what = difference(*item.old, standing.node);
+    if (!what.empty()) return drifted(what);
+  }
+  TRY(leave(live, dir, name));
+  auto out = TRY(disk_.statat(stage(live), slot(live)));
+  bool other = !out || gate::identity_of(*out) != gate::identity_of(now) ||
+               out->mode != now.mode || out->uid != now.uid ||
+               out->gid != now.gid;
+  if (other || guard.is_wanted()) {
+    TRY(put_back(live, dir, name));
+    return drifted("was saved by another program during the commit");
+  }
+  if (guard.holds()) sealed_.insert(live.op.item);
+  return {};
+}
+
 Status Switcher::perform(const LiveOp& live) {
   const SwitchOp& op = live.op;
   int dir = TRY(parent(op.path));
   std::string name = name_in(op.path);
   switch (op.kind) {
     case Kind::kTake:
-      TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+      if (item(live).old->is_file() && !op.moving)
+        return leave_guarded(live, dir, name);
+      TRY(leave(live, dir, name));
       if (item(live).old->is_dir()) forget(op.path);
       return {};
     case Kind::kRmdir:
@@ -110,7 +171,10 @@ Status Switcher::perform(const LiveOp& live) {
       TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE));
       return set_final_mode(live, dir, name);
     case Kind::kSwap:
-      TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+      if (item(live).old->is_file())
+        TRY(leave_guarded(live, dir, name));
+      else
+        TRY(leave(live, dir, name));
       return set_final_mode(live, dir, name);
     case Kind::kMove: {
       int from = TRY(parent(op.from));
@@ -146,13 +210,7 @@ Result<std::optional<std::string>> Switcher::came_out(const LiveOp& live) {
     dir = TRY(parent(item(live).path));
     name = name_in(item(live).path);
   }
-  if (old.is_file() && !moves) {
-    // A program that opened the file before the switch may still write to it.
-    for (int i = 0; TRY(disk_.has_writer(dir, name)); ++i) {
-      if (i == kWriterPauses) return "is open for writing by another program";
-      std::this_thread::sleep_for(kWriterPause);
-    }
-  }
+  if (sealed_.contains(live.op.item)) return std::nullopt;
   auto standing = TRY(disk_.look(dir, name, true));
   if (!standing) return "vanished";
   Node now = standing->node;

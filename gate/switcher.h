@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The single steps of a switch, forward and back, each on one path:
 //
-//   perform()  the step itself, blindly: one rename, in a live commit
+//   perform()  the step itself, one rename, in a live commit; a file is held
+//              still (gate/guard.h) and compared with its base as it leaves
 //   came_out() afterwards: is what lies in the stage really the base?
 //   revert()   takes a step back, whether or not it was done
 //   advance()  finishes a step after a crash, whether or not it was done
@@ -20,6 +21,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/fd.h"
@@ -58,6 +60,10 @@ class Switcher {
   Result<int> parent(const RelPath& path);
   void forget(const RelPath& path);
 
+  // kTake and kSwap of a regular file, held still while it leaves.
+  Status leave_guarded(const LiveOp& live, int dir, const std::string& name);
+  Status leave(const LiveOp& live, int dir, const std::string& name);
+  Status put_back(const LiveOp& live, int dir, const std::string& name);
   Status set_final_mode(const LiveOp& live, int dir, const std::string& name);
   Status set_node(int dir, const std::string& name, const Node& node);
   Status make_directory(const LiveOp& live);
@@ -91,6 +97,8 @@ class Switcher {
   };
   std::map<RelPath, Parent> parents_;
   std::list<RelPath> recent_;  // most recently used first
+  // Items whose old file left under a guard: nobody can write to it any more.
+  std::set<size_t> sealed_;
 };
 
 }  // namespace stoplog::gate

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "gate/guard.h"
 #include "gate/switcher.h"
 
 namespace stoplog::gate {
@@ -75,9 +76,15 @@ Switcher::MaybeLeft Switcher::revert_swap(const LiveOp& live) {
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
   if (!TRY(identity_at(dir, name)).known()) return left(live, kGone);
-  if (!TRY(is_fresh(live, dir, name))) return left(live, kEdited);
+  // Held still, so that a save which begins now lands in the file that has the
+  // name afterwards.
+  Guard guard;
+  if (item(live).fresh->is_file()) guard = TRY(Guard::take(disk_, dir, name));
+  if (guard.busy() || !TRY(is_fresh(live, dir, name)))
+    return left(live, kEdited);
   TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
-  if (TRY(is_fresh(live, stage(live), slot(live)))) return std::nullopt;
+  if (!guard.is_wanted() && TRY(is_fresh(live, stage(live), slot(live))))
+    return std::nullopt;
   // Saved between the look and the exchange: that save goes back.
   TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
   return left(live, kEdited);
@@ -89,8 +96,12 @@ Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
   std::string name = name_in(live.op.path);
   Identity at = TRY(identity_at(dir, name));
   if (!at.known()) return std::nullopt;
+  Guard guard;
+  if (!live.op.moving && item(live).fresh->is_file())
+    guard = TRY(Guard::take(disk_, dir, name));
   bool ours =
       live.op.moving ? at == live.old_id : TRY(is_fresh(live, dir, name));
+  if (guard.busy()) ours = false;
   if (!ours) return left(live, kEdited);
   // Taken out into the stage a directory must be writable again.
   const Node& fresh = *item(live).fresh;
@@ -101,7 +112,8 @@ Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
   }
   TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
   forget(live.op.path);
-  bool good = live.op.moving
+  bool good = guard.is_wanted() ? false
+              : live.op.moving
                   ? TRY(identity_at(stage(live), slot(live))) == live.old_id
                   : TRY(is_fresh(live, stage(live), slot(live)));
   if (good) return std::nullopt;
@@ -216,9 +228,15 @@ Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
   if (!TRY(identity_at(dir, name)).known()) return left(live, kGone);
-  if (!TRY(is_old(live, dir, name))) return left(live, kEdited);
+  Guard guard;
+  if (item(live).old->is_file()) {
+    // Something of another type may stand there now.
+    auto taken = Guard::take(disk_, dir, name);
+    if (taken) guard = std::move(*taken);
+  }
+  if (guard.busy() || !TRY(is_old(live, dir, name))) return left(live, kEdited);
   TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
-  if (!TRY(is_old(live, stage(live), slot(live)))) {
+  if (guard.is_wanted() || !TRY(is_old(live, stage(live), slot(live)))) {
     TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
     return left(live, kEdited);
   }

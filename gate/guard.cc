@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/guard.h"
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "base/sys_node.h"
+#include "gate/disk.h"
+
+namespace stoplog::gate {
+namespace {
+
+// How long a program may take to finish a save that it has begun.
+constexpr auto kPause = std::chrono::milliseconds(5);
+constexpr int kPauses = 60;
+
+}  // namespace
+
+Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name) {
+  TRY(disk.step("lease"));
+  Guard guard;
+  for (int i = 0;; ++i) {
+    auto fd = sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK);
+    // Unreadable for its owner: then nobody can say what is in it either.
+    if (!fd) return std::unexpected(fd.error());
+    guard.fd_ = std::move(*fd);
+    guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
+    if (!S_ISREG(guard.stat_.mode)) return guard;
+    // A lease that is asked back sends SIGIO, which kills; SIGURG is ignored.
+    (void)::fcntl(guard.fd_.get(), F_SETSIG, SIGURG);
+    if (::fcntl(guard.fd_.get(), F_SETLEASE, F_RDLCK) == 0) {
+      guard.state_ = State::kHeld;
+      guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
+      return guard;
+    }
+    // EACCES: not the owner; EINVAL, EOPNOTSUPP: no leases here.
+    if (errno != EAGAIN) return guard;
+    if (i == kPauses) {
+      guard.state_ = State::kBusy;
+      return guard;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool Guard::is_wanted() const {
+  return holds() && ::fcntl(fd_.get(), F_GETLEASE) != F_RDLCK;
+}
+
+}  // namespace stoplog::gate
