@@ -46,7 +46,7 @@ Result<std::string> map_acl(std::string_view value, User user, Group group) {
 
 }  // namespace
 
-IdMap IdMap::swap(Identity owner, Identity jail) {
+IdMap IdMap::swap(Owner owner, Owner jail) {
   IdMap map;
   if (owner == jail) return map;
   map.kind_ = Kind::kSwap;
@@ -56,7 +56,7 @@ IdMap IdMap::swap(Identity owner, Identity jail) {
 }
 
 IdMap IdMap::restricted(std::vector<IdRange> uids, std::vector<IdRange> gids,
-                        Identity self) {
+                        Owner self) {
   IdMap map;
   map.kind_ = Kind::kRestricted;
   map.uids_ = std::move(uids);

@@ -22,10 +22,10 @@
 
 namespace stoplog::fs {
 
-struct Identity {
+struct Owner {
   uid_t uid = 0;
   gid_t gid = 0;
-  bool operator==(const Identity&) const = default;
+  bool operator==(const Owner&) const = default;
 };
 
 // Ids [first, first + count) exist in the namespace.
@@ -37,9 +37,9 @@ struct IdRange {
 class IdMap {
  public:
   static IdMap identity() { return IdMap(); }
-  static IdMap swap(Identity owner, Identity jail);
+  static IdMap swap(Owner owner, Owner jail);
   static IdMap restricted(std::vector<IdRange> uids, std::vector<IdRange> gids,
-                          Identity self);
+                          Owner self);
 
   uid_t shown_uid(uid_t truth) const;
   gid_t shown_gid(gid_t truth) const;
@@ -58,8 +58,8 @@ class IdMap {
  private:
   enum class Kind { kIdentity, kSwap, kRestricted };
   Kind kind_ = Kind::kIdentity;
-  Identity owner_{};  // kSwap
-  Identity self_{};   // kSwap: the jail's user; kRestricted: the stand-in
+  Owner owner_{};  // kSwap
+  Owner self_{};   // kSwap: the jail's user; kRestricted: the stand-in
   std::vector<IdRange> uids_;
   std::vector<IdRange> gids_;
 };

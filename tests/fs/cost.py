@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that the kernel sends for everyday operations, asserted.
+
+    cost.py prepare BASE          a tree of 10,000 files
+    cost.py run FSD TOP WAY       mounts TOP/base at TOP/m with FSD
+"""
+import os
+import subprocess
+import sys
+
+FILES, PER_DIR = 10000, 100
+
+
+class Daemon:
+    def __init__(self, fsd, top, *options):
+        os.makedirs(f"{top}/draft", exist_ok=True)
+        self.process = subprocess.Popen(
+            [fsd, "--base", f"{top}/base", "--draft", f"{top}/draft",
+             "--mount", f"{top}/m", *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line
+
+    def ask(self, words):
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def counts(self):
+        pairs = (word.split("=") for word in self.ask("counts").split())
+        return {k: int(v) for k, v in pairs if "FORGET" not in k}
+
+    def end(self):
+        self.ask("quit")
+        assert self.process.wait() == 0
+
+
+def prepare(base):
+    for i in range(FILES):
+        if i % PER_DIR == 0:
+            os.mkdir(f"{base}/d{i // PER_DIR}")
+        with open(f"{base}/d{i // PER_DIR}/f{i}", "wb") as f:
+            f.write(b"content %d\n" % i)
+
+
+class Costs:
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.failed = 0
+
+    def check(self, what, most, function):
+        before = self.daemon.counts()
+        function()
+        after = self.daemon.counts()
+        cost = {k: after[k] - before.get(k, 0) for k in after
+                if after[k] != before.get(k, 0)}
+        total = sum(cost.values())
+        verdict = "ok" if total <= most else "TOO MANY"
+        self.failed += total > most
+        print(f"{what}: {total} of {most} {verdict} {cost}")
+
+
+def walk(top):
+    """Like grep -r: lists, looks at, opens and reads everything."""
+    for path, _, files in os.walk(top):
+        for name in files:
+            fd = os.open(f"{path}/{name}", os.O_RDONLY)
+            os.fstat(fd)
+            os.read(fd, 4096)
+            os.close(fd)
+
+
+def create(path, flags=os.O_WRONLY):
+    fd = os.open(path, os.O_CREAT | flags, 0o644)
+    os.write(fd, b"x" * 4096)
+    os.close(fd)
+
+
+def stat_all(paths):
+    for path in paths:
+        try:
+            os.stat(path)
+        except FileNotFoundError:
+            pass
+
+
+def run(fsd, top, way):
+    daemon = Daemon(fsd, top, "--way", way, "--no-background")
+    m = f"{top}/m"
+    costs = Costs(daemon)
+    # ENOSYS is learnt once: OPEN, OPENDIR, FLUSH.
+    os.listdir(m)
+    create(f"{m}/warm-up")
+    os.close(os.open(f"{m}/warm-up", os.O_RDONLY))
+    costs.check("first pass over 10,000 files", 1.05 * FILES, lambda: walk(m))
+    costs.check("second pass", 1.05 * FILES, lambda: walk(m))
+    costs.check("third pass", 8, lambda: walk(m))
+
+    def read_again():
+        fd = os.open(f"{m}/d5/f500", os.O_RDONLY)
+        assert os.read(fd, 100) == b"content 500\n"
+        os.close(fd)
+
+    costs.check("a known file read again", 0, read_again)
+    costs.check("stat of known paths", 0, lambda: stat_all(
+        [f"{m}/d7/f{i}" for i in range(700, 800)]))
+    stat_all([f"{m}/d8/absent"])
+    costs.check("stat of a known-absent path", 0,
+                lambda: stat_all([f"{m}/d8/absent"]))
+    # In a directory that was written to before, as in real work.
+    create(f"{m}/d9/one")
+    costs.check("create, write and close", 4, lambda: create(f"{m}/d9/two"))
+    costs.check("stat after an own write", 2,
+                lambda: stat_all([f"{m}/d9/two"]))
+    costs.check("stat once more", 0, lambda: stat_all([f"{m}/d9/two"]))
+    costs.check("rename", 3,
+                lambda: os.rename(f"{m}/d9/two", f"{m}/d9/three"))
+    costs.check("unlink", 2, lambda: os.unlink(f"{m}/d9/three"))
+    costs.check("unlink of a lower file", 2, lambda: os.unlink(f"{m}/d9/f900"))
+    stat_all([f"{m}/d9"])
+    costs.check("mkdir and rmdir", 5, lambda: (os.mkdir(f"{m}/d9/x"),
+                                               os.rmdir(f"{m}/d9/x")))
+
+    def append():
+        fd = os.open(f"{m}/d3/f300", os.O_WRONLY | os.O_APPEND)
+        for _ in range(10):
+            os.write(fd, b"line\n")
+        os.close(fd)
+
+    costs.check("ten appends to a lower file", 12, append)
+    costs.check("making a link and reading it twice", 4, lambda: (
+        os.symlink("target", f"{m}/d4/link"), os.readlink(f"{m}/d4/link"),
+        os.readlink(f"{m}/d4/link")) and None)
+    daemon.end()
+    return 1 if costs.failed else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "prepare":
+        prepare(sys.argv[2])
+    else:
+        sys.exit(run(*sys.argv[2:5]))
