@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jail/limits.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
+#include <cstdio>
+
+#include "jail/cgroup.h"
 
 namespace stoplog::jail {
 namespace {
@@ -29,7 +34,25 @@ Mechanism choose(LimitKind kind, const LimitMeans& means) {
   return Mechanism::kNone;
 }
 
+bool processes_counted_per_namespace() {
+  utsname name{};
+  int major = 0, minor = 0;
+  if (::uname(&name) < 0 ||
+      std::sscanf(name.release, "%d.%d", &major, &minor) != 2)
+    return false;
+  return major > 5 || (major == 5 && minor >= 14);
+}
+
 }  // namespace
+
+LimitMeans limit_means(const CgroupSet& cgroup) {
+  return {.cgroup_version = cgroup.version(),
+          .memory = cgroup.has(Controller::kMemory),
+          .pids = cgroup.has(Controller::kPids),
+          .cpu = cgroup.has(Controller::kCpu),
+          .cpuacct = cgroup.has(Controller::kCpuacct),
+          .process_rlimit = processes_counted_per_namespace()};
+}
 
 bool has_limit(const Limits& limits, LimitKind kind) {
   switch (kind) {

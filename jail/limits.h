@@ -7,6 +7,8 @@
 // AddressSanitizer, which reserve far more than they use.
 #pragma once
 
+#include <vector>
+
 #include "base/result.h"
 #include "jail/outcome.h"
 #include "jail/spec.h"
@@ -24,6 +26,9 @@ struct LimitMeans {
   bool process_rlimit = false;
   bool proc = true;  // /proc can be polled
 };
+
+class CgroupSet;
+LimitMeans limit_means(const CgroupSet& cgroup);
 
 struct LimitPlan {
   Held held;  // of the limits that are set; kNone for the others

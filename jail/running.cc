@@ -2,9 +2,7 @@
 #include "jail/running.h"
 
 #include <signal.h>
-#include <sys/utsname.h>
 
-#include <cstdio>
 #include <cstring>
 
 #include "base/sys_process.h"
@@ -15,24 +13,6 @@
 
 namespace stoplog::jail {
 namespace {
-
-bool processes_counted_per_namespace() {
-  utsname name{};
-  int major = 0, minor = 0;
-  if (::uname(&name) < 0 ||
-      std::sscanf(name.release, "%d.%d", &major, &minor) != 2)
-    return false;
-  return major > 5 || (major == 5 && minor >= 14);
-}
-
-LimitMeans means_of(const CgroupSet& cgroup) {
-  return {.cgroup_version = cgroup.version(),
-          .memory = cgroup.has(Controller::kMemory),
-          .pids = cgroup.has(Controller::kPids),
-          .cpu = cgroup.has(Controller::kCpu),
-          .cpuacct = cgroup.has(Controller::kCpuacct),
-          .process_rlimit = processes_counted_per_namespace()};
-}
 
 // The zygote, this init and a spare one are of the same user and namespace.
 constexpr uint64_t kOwnProcesses = 3;
@@ -65,7 +45,7 @@ Running::Ended Running::ended() const {
 
 Status Running::apply_limits(const CommandSpec& command,
                              uint64_t& max_processes) {
-  const LimitMeans means = means_of(cgroup_);
+  const LimitMeans means = limit_means(cgroup_);
   held_ = TRY(plan_limits(command, means)).held;
   const Limits& limits = command.limits;
   auto in_group = [&](LimitKind kind) {
