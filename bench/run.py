@@ -15,6 +15,7 @@ import sys
 import time
 
 import launch
+import program
 import report
 import views
 import workloads
@@ -42,6 +43,7 @@ def parse(argv):
     o.big_mib = 64 if o.quick else 512
     o.big_lower_mib = 256 if o.quick else 1024
     o.launches = 10 if o.quick else 50
+    o.changed = 2000 if o.quick else 10000
     o.stoplog, o.ops = os.path.abspath(o.stoplog), os.path.abspath(o.ops)
     o.out = o.out or f"build/bench/{o.on}"
     return o
@@ -123,8 +125,12 @@ def measure(options, place, samples, missing):
     order = [v.name for v in views.ALL]
     for key, found in samples.items():
         samples[key] = {n: found[n] for n in order if n in found}
-    if not options.only:
+    if not options.only or options.only in "launch":
         launch.measure(options, place, samples, missing)
+    if not options.only or options.only in "program":
+        memory = program.measure(options, place, samples, missing)
+        if memory:
+            print(f"memory: {memory[0]:.0f} bytes a node, of {memory[1]} nodes\n")
 
 
 def main(argv):
@@ -133,8 +139,9 @@ def main(argv):
     begin = time.time()
     with bed(options.on) as place:
         measure(options, place, samples, missing)
-    groups = {"files": {k: v for k, v in samples.items() if k[0] not in ("launch", "mount")},
+    groups = {"files": {k: v for k, v in samples.items() if k[0] not in ("launch", "mount", "program")},
               "mount": {k: v for k, v in samples.items() if k[0] == "mount"},
+              "program": {k: v for k, v in samples.items() if k[0] == "program"},
               "launch": {k: v for k, v in samples.items() if k[0] == "launch"}}
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     about = {"filesystem": options.on, "kernel": os.uname().release, "cpus": os.cpu_count(),
