@@ -281,8 +281,7 @@ std::string RecoverReport::text() const {
              ? "a commit that was interrupted has been taken back"
              : "a commit that was interrupted has been completed";
   for (const Left& path : left) {
-    text += "; " + quote_name(path.path.str()) + " " + path.why;
-    if (path.kept) text += ", its other content is object " + hex(*path.kept);
+    text += "; " + path.text();
   }
   return text;
 }

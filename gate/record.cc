@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate/record.h"
 
+#include "base/escape.h"
 #include "base/hash.h"
 #include "gate/bytes.h"
 
@@ -263,6 +264,12 @@ Status finished(const Reader& r, bool valid, std::string_view magic) {
 }
 
 }  // namespace
+
+std::string Left::text() const {
+  std::string sentence = quote_name(path.str()) + " " + why;
+  if (kept) sentence += "; its other content is object " + hex(*kept);
+  return sentence;
+}
 
 std::string encode(const Intent& intent) {
   Writer w;

@@ -79,6 +79,7 @@ struct Left {
   std::string why;
   // What would have been lost, in the object store.
   std::optional<Sha256Digest> kept;
+  std::string text() const;  // one sentence
 };
 
 struct CommitRecord {

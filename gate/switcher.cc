@@ -146,6 +146,11 @@ Status Switcher::leave_guarded(const LiveOp& live, int dir,
                out->gid != now.gid;
   if (other || guard.is_wanted()) {
     TRY(put_back(live, dir, name));
+    // Saved twice, once before and once after our rename: the later one has
+    // the name, the roll-back keeps and names the other.
+    if (live.op.kind == Kind::kSwap &&
+        TRY(identity_at(stage(live), slot(live))) != live.fresh_id)
+      TRY(put_back(live, dir, name));
     return drifted("was saved by another program during the commit");
   }
   if (guard.holds()) sealed_.insert(live.op.item);

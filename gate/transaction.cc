@@ -167,8 +167,7 @@ class Transaction {
     if (left->empty()) return told;
     std::string names;
     for (const Left& path : *left)
-      names += (names.empty() ? "" : "; ") + quote_name(path.path.str()) + " " +
-               path.why;
+      names += (names.empty() ? "" : "; ") + path.text();
     return std::move(told).with_hint(names);
   }
 

@@ -56,7 +56,18 @@ pid_t start_editor(const Site& site, Save save) {
 struct Tally {
   int committed = 0;
   int drifted = 0;
+  std::string kept;  // contents that were kept aside and named
 };
+
+// Two saves may fall into one switch: then one has the name, and the message
+// names the object that holds the other.
+std::string kept_content(Site& site, const std::string& hint) {
+  Sha256Digest id;
+  size_t at = hint.find("object ");
+  REQUIRE(at != std::string::npos);
+  REQUIRE(unhex(hint.substr(at + 7, 64), id));
+  return *site.store->get(id, 1 << 30);
+}
 
 Tally commit_for(Site& site, const std::string& name, double seconds) {
   Tally tally;
@@ -72,7 +83,8 @@ Tally commit_for(Site& site, const std::string& name, double seconds) {
     } else {
       INFO(result.error().text());
       CHECK(result.error().code() == Code::kDrift);
-      CHECK(result.error().hint().empty());
+      if (!result.error().hint().empty())
+        tally.kept += kept_content(site, result.error().hint());
       ++tally.drifted;
     }
   }
@@ -110,7 +122,7 @@ TEST_CASE("an editor that saves by rename loses nothing") {
   end_editor(site, editor);
   CHECK(tally.committed > 0);
   CHECK(tally.drifted > 0);
-  check_all_saved(site, get(file));
+  check_all_saved(site, get(file) + tally.kept);
 }
 
 TEST_CASE("an editor that writes in place loses nothing") {
@@ -128,7 +140,7 @@ TEST_CASE("an editor that writes in place loses nothing") {
   end_editor(site, editor);
   CHECK(tally.committed > 0);
   CHECK(tally.drifted > 0);
-  check_all_saved(site, get(file));
+  check_all_saved(site, get(file) + tally.kept);
 }
 
 TEST_CASE("a file that stays open for writing is not replaced") {
