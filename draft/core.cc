@@ -134,7 +134,14 @@ void Core::supervise_job(Job& job) {
           .signal = signal,
           .outcome = {}});
   };
-  finish(job, jail::supervise(*job.running, options));
+  // Told as soon as it is known: clearing up takes longer than most commands.
+  options.on_end = [this, &job](const jail::Outcome& outcome) {
+    finish(job, outcome);
+  };
+  std::shared_ptr<jail::Running> running = job.running;
+  jail::supervise(*running, options);
+  // Made ready while nobody waits; the next spawn() is then a fork and an exec.
+  session_->zygote().prepare_next();
 }
 
 void Core::finish(Job& job, const jail::Outcome& outcome) {
@@ -217,8 +224,6 @@ void Core::reap_jobs() {
     ended.swap(ended_);
   }
   for (auto& job : ended) job->thread.join();
-  // Made ready while nobody waits; the next spawn() is then a fork and an exec.
-  if (!ended.empty()) session_->zygote().prepare_next();
 }
 
 void Core::record(std::string_view kind, const Json& fields, Sync sync) {
