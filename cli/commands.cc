@@ -129,6 +129,8 @@ Result<int> dispatch(std::span<const std::string> words, Output& out,
 
 std::span<const Command* const> all_commands() { return kCommands; }
 
+std::span<const OptionSpec> global_options() { return kGlobalOptions; }
+
 const Command* find_command(std::string_view name) {
   for (const Command* c : kCommands)
     if (c->name == name) return c;

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every command has a manual page that names its options, and every page builds
+# and reads without a warning.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs scdoc man
+
+mkdir pages
+for source in "$TOP"/man/*.scd; do
+  page=pages/$(basename "$source" .scd)
+  scdoc <"$source" >"$page" || fail "scdoc: $source"
+  LC_ALL=C.UTF-8 MANWIDTH=2000 man --warnings=w -E UTF-8 -l "$page" \
+    >"$page.txt" 2>warnings || fail "man: $source"
+  [ ! -s warnings ] || fail "$source: $(cat warnings)"
+  # Unwrapped, so that no name is broken in two.
+  [ "$(wc -l <"$page.txt")" -lt 200 ] || fail "$source is too long"
+  grep -q '^EXAMPLE' "$page.txt" || fail "$source has no example"
+done
+
+commands=$(sl --help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
+[ "$(wc -w <<<"$commands")" -gt 5 ] || fail "commands: $commands"
+for command in $commands; do
+  page=pages/stoplog-$command.1.txt
+  [ -e "$page" ] || fail "no page for $command"
+  grep -q "stoplog-$command(1)" pages/stoplog.1.txt ||
+    fail "stoplog.1 does not name $command"
+  for option in $(sl "$command" --help | tr ' ' '\n' |
+    sed -n 's/^\(--[a-z-]\+\).*/\1/p' | sort -u); do
+    grep -qF -- "$option" "$page" || fail "$page does not name $option"
+  done
+done
+
+# What a page refers to is there.
+for page in pages/*.[15]; do
+  for other in $(grep -oE 'stoplog-[a-z]+\([15]\)' "$page.txt" | sort -u); do
+    name=${other%(*}
+    [ -e "pages/$name.1" ] || fail "$page names $other, which is not there"
+  done
+done
