@@ -7,10 +7,8 @@
 using namespace stoplog::jail;
 
 TEST_CASE("the probe tells of each wall and leaves nothing") {
-  Identity identity{.host_uid = ::getuid(),
-                    .host_gid = ::getgid(),
-                    .uid = 1000,
-                    .gid = 1000};
+  Identity identity{
+      .host_uid = ::getuid(), .host_gid = ::getgid(), .uid = 1000, .gid = 1000};
   if (::getuid() == 0) identity.host_uid = identity.host_gid = 65533;
   const ProbeReport report = probe_jail(identity);
   std::vector<std::string> names;
