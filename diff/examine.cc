@@ -119,10 +119,12 @@ Status examine(Change& change, const ExamineContext& context) {
   bool sizes_differ =
       has_both && is_file(change.before) && is_file(change.after) &&
       change.before->content->size() != change.after->content->size();
+  // A patch alone asks for none of these, and reads what it prints itself.
+  bool asked = options.digest || options.risks || options.count_lines;
   Text old_text, new_text;
-  if (!held_back || (has_both && !sizes_differ)) {
-    if (!held_back || has_both) old_text = TRY(load(change.before));
-    if (!held_back || has_both) new_text = TRY(load(change.after));
+  if ((has_both && !sizes_differ) || (asked && !held_back)) {
+    old_text = TRY(load(change.before));
+    new_text = TRY(load(change.after));
   }
   change.content_changed =
       sizes_differ || !has_both || !TRY(same_bytes(change, old_text, new_text));
@@ -148,7 +150,7 @@ Status examine(Change& change, const ExamineContext& context) {
                     change.new_sha256));
     }
   }
-  if (held_back) return {};
+  if (held_back || !asked) return {};
   change.binary = TRY(looks_binary(change.before, old_text)) ||
                   TRY(looks_binary(change.after, new_text));
   change.too_large = (is_file(change.before) && !old_text) ||

@@ -5,37 +5,10 @@
 #include <cstring>
 
 #include "diff/git_library.h"
+#include "diff/windows.h"
 
 namespace stoplog::diff {
 namespace {
-
-// Below this the whole text goes to libgit2; above, common head and tail are
-// cut first, leaving some lines so that it can still slide an edit to where a
-// reader expects it.
-constexpr size_t kCutFrom = 64 << 10;
-constexpr uint32_t kKeepLines = 100;
-
-struct Window {
-  uint32_t head = 0;  // common lines cut off in front
-  uint32_t old_count = 0, new_count = 0;
-};
-
-Window cut(const Lines& a, const Lines& b) {
-  Window w{.head = 0, .old_count = a.count(), .new_count = b.count()};
-  if (a.text().size() + b.text().size() < kCutFrom) return w;
-  uint32_t shorter = std::min(a.count(), b.count());
-  uint32_t head = 0;
-  while (head < shorter && a[head] == b[head]) head++;
-  uint32_t tail = 0;
-  while (tail < shorter - head &&
-         a[a.count() - 1 - tail] == b[b.count() - 1 - tail])
-    tail++;
-  head -= std::min(head, kKeepLines);
-  tail -= std::min(tail, kKeepLines);
-  return {.head = head,
-          .old_count = a.count() - head - tail,
-          .new_count = b.count() - head - tail};
-}
 
 int collect(const git_diff_delta*, const git_diff_hunk* hunk, void* out) {
   auto number = [](int n) { return static_cast<uint32_t>(n); };
@@ -52,20 +25,30 @@ int collect(const git_diff_delta*, const git_diff_hunk* hunk, void* out) {
   return 0;
 }
 
-Result<std::vector<Edit>> find_edits(std::string_view a, std::string_view b) {
+Status find_edits(TextDiff& diff, const Window& w) {
+  if (w.old_count == 0 || w.new_count == 0) {
+    diff.edits.push_back({w.old_begin, w.old_count, w.new_begin, w.new_count});
+    return {};
+  }
   const GitLibrary& git = *TRY(GitLibrary::get());
   git_diff_options options;
   git.diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
   options.flags = GIT_DIFF_FORCE_TEXT | GIT_DIFF_INDENT_HEURISTIC;
   options.context_lines = 0;
   options.interhunk_lines = 0;
-  std::vector<Edit> edits;
-  int error =
-      git.diff_buffers(a.data(), a.size(), nullptr, b.data(), b.size(), nullptr,
-                       &options, nullptr, nullptr, collect, nullptr, &edits);
+  std::string_view a = diff.old_lines.range(w.old_begin, w.old_count);
+  std::string_view b = diff.new_lines.range(w.new_begin, w.new_count);
+  size_t first = diff.edits.size();
+  int error = git.diff_buffers(a.data(), a.size(), nullptr, b.data(), b.size(),
+                               nullptr, &options, nullptr, nullptr, collect,
+                               nullptr, &diff.edits);
   if (error != 0)
     return fail(Code::kInternal, "cannot compare lines: {}", git.last_error());
-  return edits;
+  for (size_t i = first; i < diff.edits.size(); i++) {
+    diff.edits[i].old_line += w.old_begin;
+    diff.edits[i].new_line += w.new_begin;
+  }
+  return {};
 }
 
 // All lines outside the edits must be the same on both sides. Cheap, and what
@@ -163,6 +146,16 @@ Lines::Lines(std::shared_ptr<const std::string> text) : text_(std::move(text)) {
   }
 }
 
+uint32_t Lines::lines_within(size_t bytes) const {
+  auto it = std::upper_bound(begins_.begin(), begins_.end(), bytes);
+  return static_cast<uint32_t>(it - begins_.begin()) - 1;
+}
+
+uint32_t Lines::first_from(size_t byte) const {
+  auto it = std::lower_bound(begins_.begin(), begins_.end(), byte);
+  return static_cast<uint32_t>(it - begins_.begin());
+}
+
 uint64_t TextDiff::lines_added() const {
   uint64_t sum = 0;
   for (const Edit& e : edits) sum += e.new_count;
@@ -181,21 +174,12 @@ Result<TextDiff> diff_texts(std::string old_text, std::string new_text) {
   TextDiff diff{Lines(std::make_shared<const std::string>(std::move(old_text))),
                 Lines(std::make_shared<const std::string>(std::move(new_text))),
                 {}};
-  const Lines& a = diff.old_lines;
-  const Lines& b = diff.new_lines;
-  if (a.text() == b.text()) return diff;
-  Window w = cut(a, b);
-  if (w.old_count > kLineLimit || w.new_count > kLineLimit)
-    return fail_errno(EFBIG, "more than {} lines", kLineLimit);
-  if (w.old_count == 0 || w.new_count == 0) {
-    diff.edits.push_back({w.head, w.old_count, w.head, w.new_count});
-    return diff;
-  }
-  diff.edits = TRY(
-      find_edits(a.range(w.head, w.old_count), b.range(w.head, w.new_count)));
-  for (Edit& e : diff.edits) {
-    e.old_line += w.head;
-    e.new_line += w.head;
+  // libgit2 hashes each line that it is given, and the whole with SHA-1: it
+  // gets the windows around differences only.
+  for (const Window& w : find_windows(diff.old_lines, diff.new_lines)) {
+    if (w.old_count > kLineLimit || w.new_count > kLineLimit)
+      return fail_errno(EFBIG, "more than {} lines", kLineLimit);
+    TRY(find_edits(diff, w));
   }
   if (!covers_all(diff))
     return fail(Code::kInternal, "the line differences do not add up");

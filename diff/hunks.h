@@ -55,6 +55,10 @@ class Lines {
         begins_[first], begins_[first + count] - begins_[first]);
   }
   const std::string& text() const { return *text_; }
+  // How many whole lines lie in the first `bytes`, and the first line that
+  // begins at `byte` or after.
+  uint32_t lines_within(size_t bytes) const;
+  uint32_t first_from(size_t byte) const;
 
  private:
   std::shared_ptr<const std::string> text_;

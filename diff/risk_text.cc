@@ -2,6 +2,7 @@
 #include "diff/risk_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -135,10 +136,21 @@ Odd look(std::string_view text) {
 
 // Pure printable ASCII is the common case and needs no decoding.
 bool is_plain(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) {
-    unsigned char u = static_cast<unsigned char>(c);
-    return u >= 0x80 || (u < 0x20 && u != '\n' && u != '\t');
-  });
+  static constexpr auto kOdd = [] {
+    std::array<unsigned char, 256> odd{};
+    for (size_t c = 0; c < 256; c++)
+      odd[c] = c >= 0x80 || (c < 0x20 && c != '\n' && c != '\t');
+    return odd;
+  }();
+  // Without a branch a byte: most texts are plain to their end.
+  while (!text.empty()) {
+    unsigned char found = 0;
+    std::string_view piece = text.substr(0, 4096);
+    for (char c : piece) found |= kOdd[static_cast<unsigned char>(c)];
+    if (found != 0) return false;
+    text.remove_prefix(piece.size());
+  }
+  return true;
 }
 
 void add_odd(const Region& region, std::vector<Risk>& risks) {

@@ -97,26 +97,29 @@ bool contains_lower(std::string_view text, std::string_view word) {
   return false;
 }
 
-uint16_t pair_of(char a, char b) {
-  return static_cast<uint16_t>(static_cast<unsigned char>(a) << 8 |
-                               static_cast<unsigned char>(b));
+// Four bytes with case folded, hashed to 16 bits.
+uint16_t window(const char* four) {
+  uint32_t word;
+  std::memcpy(&word, four, 4);
+  return static_cast<uint16_t>(((word | 0x20202020u) * 0x9E3779B1u) >> 16);
 }
 
-// The two bytes with which something that we know can begin: the scan looks up
-// each pair of bytes once, and compares words only where one is found.
+// The four bytes with which something that we know can begin: the scan looks
+// up each place once, and compares words only where there is something.
 const std::bitset<65536>& beginnings() {
   static const std::bitset<65536> table = [] {
     std::bitset<65536> bits;
-    for (const Kind& kind : kKinds)
-      bits.set(pair_of(kind.prefix[0], kind.prefix[1]));
-    bits.set(pair_of('-', '-'));
-    for (std::string_view name : kNames)
-      for (int i = 0; i < 4; i++) {
-        char a = name[0], b = name[1];
-        if ((i & 1) != 0 && is_lower(a)) a = static_cast<char>(a - 32);
-        if ((i & 2) != 0 && is_lower(b)) b = static_cast<char>(b - 32);
-        bits.set(pair_of(a, b));
+    auto add = [&](std::string_view word) {
+      if (word.size() >= 4) return bits.set(window(word.data()));
+      for (int c = 0; c < 256; c++) {
+        std::string four = std::string(word) + static_cast<char>(c);
+        bits.set(window(four.data()));
       }
+      return bits;
+    };
+    for (const Kind& kind : kKinds) add(kind.prefix);
+    for (std::string_view name : kNames) add(name);
+    add(kKeyBegin);
     return bits;
   }();
   return table;
@@ -229,8 +232,8 @@ double entropy(std::string_view text) {
 std::vector<Secret> find_secrets(std::string_view text, size_t limit) {
   std::vector<Secret> out;
   const auto& table = beginnings();
-  for (size_t i = 0; i + 1 < text.size() && out.size() < limit; i++) {
-    if (!table.test(pair_of(text[i], text[i + 1]))) continue;
+  for (size_t i = 0; i + 4 <= text.size() && out.size() < limit; i++) {
+    if (!table[window(text.data() + i)]) continue;
     std::string_view rest = text.substr(i);
     Secret found;
     char before = i == 0 ? '\n' : text[i - 1];

@@ -126,6 +126,34 @@ TEST_CASE("a long common head and tail is cut and changes nothing") {
   CHECK(d.edits[0] == Edit{20000, 1, 20000, 2});
 }
 
+TEST_CASE("windows leave out only what is the same") {
+  std::mt19937 engine(9);
+  for (int i = 0; i < 300; i++) {
+    // Long texts with a few edits far apart, and some close together.
+    std::vector<std::string> lines(engine() % 900 + 1);
+    for (auto& line : lines) line = std::to_string(engine() % 50) + "\n";
+    auto edited = lines;
+    for (size_t k = engine() % 8; k > 0; k--) {
+      size_t at = engine() % (edited.size() + 1);
+      if (engine() % 2 == 0 || edited.empty()) {
+        edited.insert(edited.begin() + static_cast<long>(at), "new\n");
+      } else {
+        edited.erase(edited.begin() +
+                     static_cast<long>(std::min(at, edited.size() - 1)));
+      }
+    }
+    std::string a, b;
+    for (auto& line : lines) a += line;
+    for (auto& line : edited) b += line;
+    TextDiff d = compare(a, b);  // fails when they do not add up
+    std::vector<size_t> all(d.edits.size());
+    for (size_t k = 0; k < all.size(); k++) all[k] = k;
+    CHECK(*apply_edits(d, all) == b);
+    CHECK(d.lines_added() <= 30);
+    CHECK(d.lines_deleted() <= 30);
+  }
+}
+
 TEST_CASE("too many lines and too many bytes are refused as too large") {
   std::string lines(kLineLimit + 1, '\n');
   auto many = diff_texts("", lines);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where two texts differ, roughly: windows of lines around the differences,
+// with long common runs left out between them. What a line differ then has to
+// look at is a few lines for each edit instead of two whole files. Pure.
+#pragma once
+
+#include <vector>
+
+#include "diff/hunks.h"
+
+namespace stoplog::diff {
+
+struct Window {
+  uint32_t old_begin = 0, old_count = 0;
+  uint32_t new_begin = 0, new_count = 0;
+};
+
+// In order and apart; all lines outside of them are the same on both sides, in
+// order. Empty when the texts are equal.
+std::vector<Window> find_windows(const Lines& a, const Lines& b);
+
+}  // namespace stoplog::diff
