@@ -150,9 +150,9 @@ EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
   const WallSet& without = prepared.leave_out;
   if (auto s = place_streams(stdio); !s)
     return wall_failed("place the streams", s.error());
-  if (auto s = sys::close_range(3, ~0U, sys::CloseRange::kMarkOnExec);
-      !s && !without.has(Wall::kFds))
-    return wall_failed("close inherited descriptors", s.error());
+  if (!without.has(Wall::kFds))
+    if (auto s = sys::close_range(3, ~0U, sys::CloseRange::kMarkOnExec); !s)
+      return wall_failed("close inherited descriptors", s.error());
   take_foreground();
   if (!without.has(Wall::kRlimits))
     if (auto s = set_limits(request); !s)

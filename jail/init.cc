@@ -87,7 +87,10 @@ void Init::serve() {
 void Init::handle_message() {
   auto packet = receive(control_.get());
   // Whoever held the other end is gone; leaving takes everything along.
-  if (!packet || packet->data.empty()) ::_exit(0);
+  if (!packet || packet->data.empty()) {
+    while (prepared_.leave_out.has(Wall::kDeath)) ::pause();
+    ::_exit(0);
+  }
   Reader reader(packet->data);
   switch (reader.kind()) {
     case Message::kRun: {

@@ -218,7 +218,10 @@ void ZygoteProcess::serve() {
     }
     if (fds[0].revents == 0) continue;
     auto packet = receive(control_.get());
-    if (!packet || packet->data.empty()) ::_exit(0);
+    if (!packet || packet->data.empty()) {
+      while (without(Wall::kDeath)) ::pause();
+      ::_exit(0);
+    }
     handle(*packet);
   }
 }

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Bombs, floods, sleepers and survivors: contained, ended, and named.
+# ctest: serial
+# ctest: timeout 900
+. "$(dirname "$0")/lib.sh" || exit 1
+. "$TOP/tests/system/jail/adapter.sh"
+needs python3
+
+# No process of a jail whose arguments hold $1.
+gone() { ! pgrep -f "$1" >/dev/null; }
+
+limits() {
+  case_ RS-01
+  JX 'pids=64 time=4s' 'b() { b | b & }; b; sleep 60'
+  # A refused fork leaves the exit code to the shell; else time ends it.
+  [ "$RC" = 124 ] || [ "$RC" = 2 ] || fail "$CASE: exit $RC"
+  [ "$(outcome held_pids)" != none ] || fail "$CASE: not held"
+  [ "$(outcome pids_peak)" -le 66 ] || fail "$CASE: $(outcome pids_peak) processes"
+  if [ "$MODE" = root ]; then
+    [ "$(outcome refused_pids)" -gt 0 ] || fail "$CASE: no refusal counted"
+  fi
+  J 'echo ALIVE'
+  has ALIVE
+
+  case_ RS-02
+  JX 'memory=128M time=20s' 'python3 -c "x=bytearray(4<<30)"; sleep 5; echo SURVIVED'
+  same 124 "$RC" "$CASE"
+  same memory "$(outcome killed_by)" "$CASE"
+  same 134217728 "$(outcome limit)" "$CASE"
+  lacks SURVIVED
+
+  case_ RS-02-tmpfs
+  # What lies in a tmpfs is memory too.
+  JX 'memory=128M time=20s' 'head -c 400M /dev/zero >/tmp/big; sleep 5; echo SURVIVED'
+  same memory "$(outcome killed_by)" "$CASE"
+  lacks SURVIVED
+  J 'rm -f /tmp/big'
+
+  case_ RS-08
+  JX 'output=1M time=20s' 'yes'
+  same output "$(outcome killed_by)" "$CASE"
+  [ "$(stat -c %s "$OUT")" -le 1200000 ] || fail "$CASE: $(stat -c %s "$OUT")"
+  : >"$OUT"
+  JX 'output=1M time=20s' 'yes >&2'
+  same 124 "$RC" "$CASE"
+  [ "$(stat -c %s "$OUT")" -ge 1048576 ] || fail "$CASE: not delivered"
+  : >"$OUT"
+
+  case_ RS-10
+  JX 'time=1s' 'trap "" TERM INT HUP QUIT; echo START; sleep 1000'
+  same 124 "$RC" "$CASE"
+  same time "$(outcome killed_by)" "$CASE"
+  has START # what was written before is delivered
+  [ "$(outcome wall_ms)" -le 2000 ] || fail "$CASE: $(outcome wall_ms) ms"
+
+  case_ RS-11
+  JX 'cpu=1s time=60s' 'for i in 1 2 3 4; do while :; do :; done & done; wait'
+  same cpu "$(outcome killed_by)" "$CASE"
+  [ "$(outcome cpu_ms)" -le 1800 ] || fail "$CASE: $(outcome cpu_ms) ms"
+
+  case_ RS-17
+  JX 'time=2s' 'kill -STOP 1; kill -STOP $$'
+  same 124 "$RC" "$CASE"
+  same time "$(outcome killed_by)" "$CASE"
+
+  case_ RS-20
+  JX 'files=100 pids=40' 'ulimit -n; ulimit -n 1000000; ulimit -n; prlimit --pid 1 --nproc=100000 && echo RAISED
+     for f in /sys/fs/cgroup/*/*.max /sys/fs/cgroup/*/*limit*; do (echo max > $f) && echo RAISED; done 2>/dev/null
+     python3 -c "import resource as r;r.setrlimit(r.RLIMIT_NPROC,(100000,100000))" && echo RAISED
+     python3 -c "
+import os
+n=0
+try:
+  while n<500: os.open(\"/dev/null\",0); n+=1
+except OSError: print(\"FILES\",n)"; echo RAN'
+  ran
+  has '^FILES 9[0-9]$'
+  [ "$(outcome held_files)" = rlimit ] || fail "$CASE: files"
+  if [ "$MODE" = user ]; then lacks RAISED; fi
+}
+
+lifetime() {
+  case_ RS-12
+  J '(setsid sh -c "sleep 7777" >/dev/null 2>&1 &); setsid nohup sleep 7778 & echo RAN'
+  ran
+  gone '^sleep 777[78]' || fail "$CASE: a survivor"
+
+  case_ RS-12-holding-stdout
+  J '(setsid sleep 7779 &); echo RAN'
+  ran
+  gone '^sleep 7779' || fail "$CASE: a survivor"
+
+  case_ RS-14
+  REPLACE=exec run_in_jail -- sh -c 'echo UP; sleep 7780; echo x' </dev/null >"$OUT" 2>&1 &
+  local client=$!
+  eventually grep -q UP "$OUT"
+  eventually pgrep -f '^sleep 7780' >/dev/null
+  kill -9 "$client"
+  wait "$client" 2>/dev/null || true
+  PATIENCE=5 eventually gone '^sleep 7780'
+  J 'echo ALIVE'
+  has ALIVE
+
+  case_ RS-16
+  J 'for i in $(seq 300); do (sleep 0.01 &) ; done; sleep 1; ls /proc | grep "^[0-9]" | while read p; do grep -sh "^State" /proc/$p/status; done | grep -c Z; echo RAN'
+  ran
+  awk 'NR == 1 && $1 > 5 { exit 1 }' "$OUT" || {
+    show zombies
+    fail "$CASE"
+  }
+
+  case_ RS-21
+  J 'python3 -c "
+import os
+for i in range(60):
+  os.mkdir(\"d\"*200); os.chdir(\"d\"*200)
+open(\"leaf\",\"w\").write(\"x\")
+print(\"DEEP\")"; rm -rf ddd*; echo RAN'
+  ran
+  has DEEP
+}
+
+attack() {
+  limits
+  lifetime
+  [ "$MODE" != root ] || [ -z "$(groups_left | grep -F "stoplog-$$-")" ] ||
+    fail 'a control group is left'
+}
+everywhere attack
