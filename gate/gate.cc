@@ -2,11 +2,14 @@
 #include "gate/gate.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
 #include "base/escape.h"
 #include "base/sys_file.h"
+#include "diff/git_index.h"
+#include "gate/git_rule.h"
 #include "gate/merge.h"
 #include "gate/select_items.h"
 
@@ -24,6 +27,10 @@ Result<CommitResult> carry_out(const Ground& ground, std::vector<Item> items,
   result.plan = TRY(build_plan(items));
   if (dry_run) {
     std::vector<Item> copy = items;
+    if (ground.prepare) {
+      TRY(ground.prepare(copy, {}));
+      result.plan = TRY(build_plan(copy));
+    }
     Verified verified = TRY(verify_base(disk_of(ground), ground.root, copy));
     if (!verified.drifts.empty())
       return std::unexpected(drift_error(verified.drifts));
@@ -49,6 +56,26 @@ Result<Item> reversed(const Item& item, snapshot::ObjectStore& objects) {
   return back;
 }
 
+// An index that was only refreshed since is taken back like one that was not.
+Status prepare_undo(const Ground& ground, std::vector<Item>& items,
+                    std::vector<std::string>& notes) {
+  std::vector<Item> kept;
+  for (Item& item : items) {
+    if (is_git_index(item.path) && item.old && item.old->sha256) {
+      std::string expected =
+          TRY(ground.objects->get(*item.old->sha256, diff::kIndexLimit));
+      if (!TRY(follow_index(disk_of(ground), ground.root, item, expected))) {
+        notes.push_back(quote_name(item.path.str()) +
+                        " has other entries now and was left");
+        continue;
+      }
+    }
+    kept.push_back(std::move(item));
+  }
+  items = std::move(kept);
+  return {};
+}
+
 }  // namespace
 
 Result<Fd> open_state(int commits_dir, const std::string& workspace_path) {
@@ -67,12 +94,30 @@ Result<CommitResult> commit(const CommitRequest& request) {
   if (request.merge)
     merged = TRY(merge_drifted(disk_of(request.ground), request.ground.root,
                                selection.items, *request.set));
+  Ground ground = request.ground;
+  std::deque<GitRule> rules;
+  for (const diff::Change* row : selection.git) {
+    rules.emplace_back(disk_of(ground), ground.root, *row);
+    for (RelPath& lock : rules.back().locks())
+      ground.locks.push_back(std::move(lock));
+  }
+  if (!rules.empty())
+    ground.prepare = [&](auto& items, const auto& unlocked) -> Status {
+      for (GitRule& rule : rules) TRY(rule.prepare(items, unlocked));
+      // Kept, for an undo to compare with.
+      for (const Item& item : items)
+        if (is_git_index(item.path) && item.content && !request.dry_run)
+          TRY(ground.objects->put(*item.content));
+      return {};
+    };
   CommitMeta meta = request.meta;
   meta.plan_digest = "sha256:" + hex(plan_digest(*request.plan));
   if (meta.change_digest.empty() && request.set->digest)
     meta.change_digest = "sha256:" + hex(*request.set->digest);
-  CommitResult result = TRY(carry_out(
-      request.ground, std::move(selection.items), meta, request.dry_run));
+  CommitResult result =
+      TRY(carry_out(ground, std::move(selection.items), meta, request.dry_run));
+  for (const GitRule& rule : rules)
+    for (const std::string& note : rule.notes()) result.notes.push_back(note);
   result.approved = std::move(selection.approved);
   result.merged = std::move(merged);
   result.notes.insert(result.notes.begin(), selection.notes.begin(),
@@ -106,8 +151,13 @@ Result<CommitResult> undo(const UndoRequest& request) {
   CommitRecord record = TRY(read_commit(request.ground.state, *number));
   std::vector<Item> items;
   std::map<std::pair<dev_t, uint64_t>, RelPath> links;
+  Ground ground = request.ground;
   for (const Item& item : record.items) {
+    // Objects that git may refer to by now are never taken away again.
+    if (is_git_object(item.path) && !item.old) continue;
     items.push_back(TRY(reversed(item, *request.ground.objects)));
+    if (auto lock = git_lock_for(items.back().path))
+      ground.locks.push_back(std::move(*lock));
     // Names of one file before the commit are names of one file again.
     if (!item.old_stat || item.old_stat->nlink < 2 || item.old->is_dir())
       continue;
@@ -119,8 +169,17 @@ Result<CommitResult> undo(const UndoRequest& request) {
   meta.kind = "undo";
   meta.undoes = *number;
   meta.draft = record.meta.draft;
+  std::vector<std::string> notes;
+  ground.prepare = [&](std::vector<Item>& all,
+                       const std::set<RelPath>& unlocked) -> Status {
+    if (!unlocked.empty())
+      return fail(Code::kDrift, "{} is held by a running git",
+                  quote_name(unlocked.begin()->str()));
+    return prepare_undo(ground, all, notes);
+  };
   CommitResult result =
-      TRY(carry_out(request.ground, std::move(items), meta, request.dry_run));
+      TRY(carry_out(ground, std::move(items), meta, request.dry_run));
+  for (std::string& note : notes) result.notes.push_back(std::move(note));
   for (const Item& item : record.items) result.approved.push_back(item.path);
   return result;
 }

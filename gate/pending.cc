@@ -2,6 +2,7 @@
 #include "gate/pending.h"
 
 #include <set>
+#include <thread>
 
 #include "base/dir.h"
 #include "base/escape.h"
@@ -17,6 +18,11 @@ constexpr const char* kPendingDir = "pending";
 constexpr const char* kIntentFile = "intent";
 constexpr const char* kSwitchFile = "switch";
 constexpr const char* kAbortFile = "abort";
+constexpr const char* kLocksFile = "locks";
+constexpr std::string_view kLockMark = "stoplog commit\n";
+// git itself waits a second for packed-refs and a tenth for a ref.
+constexpr auto kLockPause = std::chrono::milliseconds(20);
+constexpr int kLockTries = 50;
 constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
 
 bool holds_old(const LiveOp& live) {
@@ -92,6 +98,71 @@ Status Pending::remove_switch() {
 Status Pending::remove_intent() {
   // Only when nothing else is left may this one go.
   return remove(kIntentFile);
+}
+
+Status Pending::write_locks(const std::vector<RelPath>& locks) {
+  return disk_->write_file(fd(), kLocksFile, encode_paths(locks));
+}
+Result<std::vector<RelPath>> Pending::locks() const {
+  auto bytes = TRY(read(kLocksFile));
+  if (!bytes) return std::vector<RelPath>{};
+  return TRY(decode_paths(*bytes));
+}
+Status Pending::remove_locks() { return remove(kLocksFile); }
+
+namespace {
+
+// Appears with its mark in it, so that one that was left behind is known.
+Status make_lock(const Disk& disk, int dir, const std::string& name) {
+  TRY(disk.step("lock"));
+  auto file = sys::openat(dir, ".", O_TMPFILE | O_WRONLY, 0600);
+  if (!file) {
+    Fd plain = TRY(sys::openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600));
+    return sys::write_full(plain.get(), kLockMark);
+  }
+  TRY(sys::write_full(file->get(), kLockMark));
+  return sys::linkat(AT_FDCWD, "/proc/self/fd/" + std::to_string(file->get()),
+                     dir, name, AT_SYMLINK_FOLLOW);
+}
+
+}  // namespace
+
+Status take_locks(const Ground& ground, const Disk& disk, Pending& pending,
+                  std::set<RelPath>& unlocked) {
+  if (ground.locks.empty()) return {};
+  // Written first: a lock file without a note of it would stay for ever.
+  TRY(pending.write_locks(ground.locks));
+  for (const RelPath& path : ground.locks) {
+    auto dir = disk.open_dir(ground.root, path.parent());
+    // No directory for it yet: then nobody has a ref there either.
+    if (!dir) continue;
+    for (int i = 0;; ++i) {
+      Status made = make_lock(disk, dir->get(), std::string(path.name()));
+      if (made) break;
+      if (made.error().err() != EEXIST)
+        return std::unexpected(
+            std::move(made.error()).context(quote_name(path.str())));
+      if (i == kLockTries) {
+        unlocked.insert(path);
+        break;
+      }
+      std::this_thread::sleep_for(kLockPause);
+    }
+  }
+  return {};
+}
+
+Status release_locks(const Ground& ground, const Disk& disk, Pending& pending) {
+  auto locks = TRY(pending.locks());
+  if (locks.empty()) return {};
+  for (const RelPath& path : locks) {
+    auto dir = disk.open_dir(ground.root, path.parent());
+    if (!dir) continue;
+    std::string name(path.name());
+    auto mark = sys::read_file(dir->get(), name, 4096);
+    if (mark && *mark == kLockMark) TRY(disk.unlinkat(dir->get(), name));
+  }
+  return pending.remove_locks();
 }
 
 Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
@@ -171,20 +242,6 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
 
 namespace {
 
-// The intent's lock files are ours when they still carry our mark.
-Status remove_locks(const Ground& ground, const Disk& disk,
-                    const Intent& intent) {
-  for (const RelPath& path : intent.locks) {
-    auto dir = disk.open_dir(ground.root, path.parent());
-    if (!dir) continue;
-    std::string name(path.name());
-    auto mark = sys::read_file(dir->get(), name, 4096);
-    if (mark && mark->starts_with("stoplog"))
-      TRY(disk.unlinkat(dir->get(), name));
-  }
-  return {};
-}
-
 Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
                                      Pending& pending,
                                      const SwitchRecord& record) {
@@ -229,7 +286,10 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
   if (!dir) return std::unexpected(dir.error());
   Pending pending = TRY(Pending::open(ground.state, disk));
   auto intent = TRY(pending.intent());
-  if (!intent) return RecoverReport{};
+  if (!intent) {
+    TRY(release_locks(ground, disk, pending));
+    return RecoverReport{};
+  }
   Identity root = gate::identity_of(TRY(sys::fstat(ground.root)));
   if (intent->root != root)
     return fail(Code::kDrift,
@@ -255,10 +315,10 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
     TRY(stages.open(places));
     TRY(stages.remove());
   }
-  TRY(remove_locks(ground, disk, *intent));
   // A mark of an abort must not outlive it: it would turn the next one back.
   TRY(pending.remove_switch());
   TRY(pending.remove_intent());
+  TRY(release_locks(ground, disk, pending));
   return report;
 }
 

@@ -5,6 +5,7 @@
 //
 //   intent   a commit began         switch  everything is staged and synced
 //   abort    it is being taken back stage/  the stage, unless in the workspace
+//   locks    git's lock files that are, or are about to be, ours
 //
 // All under the lock of the workspace's root.
 #pragma once
@@ -34,6 +35,9 @@ class Pending {
   Result<std::optional<SwitchRecord>> switched() const;
   Result<bool> aborted() const;
   Status remove_switch();  // the abort mark too
+  Status write_locks(const std::vector<RelPath>& locks);
+  Result<std::vector<RelPath>> locks() const;
+  Status remove_locks();
   Status remove_intent();
 
  private:
@@ -56,6 +60,12 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
                                     Pending& pending,
                                     const SwitchRecord& record,
                                     StageSet& stages, Switcher& switcher);
+// Takes the lock files of ground.locks that nobody else holds within a second;
+// those that somebody does are in `unlocked`. release_locks() gives back what
+// carries our mark.
+Status take_locks(const Ground& ground, const Disk& disk, Pending& pending,
+                  std::set<RelPath>& unlocked);
+Status release_locks(const Ground& ground, const Disk& disk, Pending& pending);
 Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk);
 
 }  // namespace stoplog::gate

@@ -4,10 +4,12 @@
 #include "base/escape.h"
 #include "base/hash.h"
 #include "gate/bytes.h"
+#include "gate/git_rule.h"
 
 namespace stoplog::gate {
 namespace {
 
+constexpr std::string_view kPathsMagic = "stoplog locks 1\n";
 constexpr std::string_view kIntentMagic = "stoplog intent 1";
 constexpr std::string_view kSwitchMagic = "stoplog switch 1";
 constexpr std::string_view kCommitMagic = "stoplog commit 1";
@@ -271,13 +273,27 @@ std::string Left::text() const {
   return sentence;
 }
 
+std::string encode_paths(const std::vector<RelPath>& paths) {
+  Writer w;
+  w.raw(kPathsMagic);
+  put_paths(w, paths);
+  return seal(w);
+}
+
+Result<std::vector<RelPath>> decode_paths(std::string_view bytes) {
+  Reader r(TRY(unseal(bytes, kPathsMagic)));
+  bool valid = true;
+  auto paths = get_paths(r, valid);
+  TRY(finished(r, valid, kPathsMagic));
+  return paths;
+}
+
 std::string encode(const Intent& intent) {
   Writer w;
   w.raw(kIntentMagic);
   w.text(intent.id);
   put(w, intent.root);
   put_paths(w, intent.stages);
-  put_paths(w, intent.locks);
   return seal(w);
 }
 
@@ -288,7 +304,6 @@ Result<Intent> decode_intent(std::string_view bytes) {
   intent.id = r.text();
   intent.root = get_identity(r);
   intent.stages = get_paths(r, valid);
-  intent.locks = get_paths(r, valid);
   TRY(finished(r, valid, kIntentMagic));
   return intent;
 }
@@ -399,9 +414,13 @@ std::vector<fs::BaseChange> CommitRecord::base_changes() const {
 
 std::vector<Sha256Digest> CommitRecord::preimages() const {
   std::vector<Sha256Digest> ids;
-  for (const Item& item : items)
+  for (const Item& item : items) {
     if (item.has_preimage() && item.old->sha256)
       ids.push_back(*item.old->sha256);
+    // Undo compares an index with the one that was committed, by entries.
+    if (item.fresh && item.fresh->sha256 && is_git_index(item.path))
+      ids.push_back(*item.fresh->sha256);
+  }
   return ids;
 }
 

@@ -45,8 +45,6 @@ struct Intent {
   // Directories, relative to the root, at whose top a stage of our name stands;
   // the one in the state directory needs no mention.
   std::vector<RelPath> stages;
-  // Lock files of git's protocol that this commit holds, relative to the root.
-  std::vector<RelPath> locks;
 };
 
 // A switch op with what the stage told about it.
@@ -94,6 +92,10 @@ struct CommitRecord {
   // Objects that an undo needs.
   std::vector<Sha256Digest> preimages() const;
 };
+
+// A list of paths, for the lock files that are held.
+std::string encode_paths(const std::vector<RelPath>& paths);
+Result<std::vector<RelPath>> decode_paths(std::string_view bytes);
 
 std::string encode(const Intent& intent);
 std::string encode(const SwitchRecord& record);

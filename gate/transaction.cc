@@ -81,8 +81,7 @@ class Transaction {
     TRY(assign_stages());
     TRY(pending_->write_intent({.id = record_.meta.id,
                                 .root = record_.root,
-                                .stages = stages_->in_tree(),
-                                .locks = ground_.locks}));
+                                .stages = stages_->in_tree()}));
     TRY(stages_->make());
     TRY(stages_->fill(plan_, stage_of_, record_));
     for (LiveOp& live : record_.ops)
@@ -216,12 +215,23 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
   TRY(recover_locked(ground, disk));
   // Held until the record that needs the pre-images is durable.
   auto use = TRY(ground.objects->use());
-  auto first = Transaction(ground, disk, true).run(items, meta, timing);
-  // Same mount, and yet no rename between the two (project quotas, overlays):
-  // once more, with a stage inside the workspace.
-  if (!first && first.error().err() == EXDEV)
-    return Transaction(ground, disk, false).run(items, std::move(meta), timing);
-  return first;
+  Pending pending = TRY(Pending::open(ground.state, disk));
+  auto done = [&]() -> Result<CommitRecord> {
+    std::set<RelPath> unlocked;
+    TRY(take_locks(ground, disk, pending, unlocked));
+    if (ground.prepare) TRY(ground.prepare(items, unlocked));
+    auto first = Transaction(ground, disk, true).run(items, meta, timing);
+    // Same mount, and yet no rename between the two (project quotas,
+    // overlays): once more, with a stage inside the workspace.
+    if (!first && first.error().err() == EXDEV)
+      return Transaction(ground, disk, false).run(items, meta, timing);
+    return first;
+  }();
+  Status released = release_locks(ground, disk, pending);
+  if (!released && done)
+    done->warnings.push_back("a lock file remains until the next command: " +
+                             released.error().text());
+  return done;
 }
 
 }  // namespace stoplog::gate

@@ -23,7 +23,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,9 +45,14 @@ struct Ground {
   snapshot::ObjectStore* objects = nullptr;
   const Disk* disk = nullptr;  // null: the real one
   std::chrono::milliseconds lock_wait = std::chrono::seconds(10);
-  // Lock files of git's that the caller holds, relative to the root: removed
-  // by a recovery when the caller dies.
-  std::vector<RelPath> locks;
+  // Lock files of git's protocol, relative to the root, held from before
+  // anything is looked at until the commit is done.
+  std::vector<RelPath> locks{};
+  // Called under all locks, before anything is verified: may add and drop
+  // items. `unlocked` has the lock files that somebody else holds.
+  std::function<Status(std::vector<Item>& items,
+                       const std::set<RelPath>& unlocked)>
+      prepare{};
 };
 
 struct Timing {

@@ -127,8 +127,7 @@ struct Site {
                   .state = state.get(),
                   .objects = &*store,
                   .disk = disk,
-                  .lock_wait = std::chrono::seconds(10),
-                  .locks = {}};
+                  .lock_wait = std::chrono::seconds(10)};
   }
   Result<CommitRecord> commit(std::map<std::string, std::string> moved = {}) {
     return transact(ground(), items(std::move(moved)), CommitMeta{});

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// A git repository under a draft: git itself says what is right.
+#include "gate/git_rule.h"
+
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "gate/gate.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::gate;
+using namespace stoplog::gate::test;
+
+namespace {
+
+RelPath path(std::string_view text) { return *RelPath::parse(text); }
+
+struct Repo : Site {
+  diff::ChangeSet set;
+  Plan plan;
+  std::unique_ptr<fs::View> view;
+  std::string base;
+  Fd base_fd;
+
+  Repo() {
+    git(ws, "init -q -b main .");
+    git(ws, "config user.name T");
+    git(ws, "config user.email t@example.invalid");
+    put(ws + "/a.txt", "one\n");
+    put(ws + "/b.txt", "one\n");
+    git(ws, "add -A");
+    git(ws, "commit -q -m first");
+    branch();
+    // The base as the draft saw it, aside, so that the real tree may move on.
+    base = top + "/base";
+    std::string copy = "cp -a " + ws + " " + base;
+    REQUIRE(::system(copy.c_str()) == 0);
+    base_fd = open_dir(base);
+  }
+  static std::string git(const std::string& dir, const std::string& args) {
+    std::string command =
+        "GIT_CONFIG_GLOBAL=/dev/null git -C " + dir + " " + args + " 2>&1";
+    FILE* pipe = ::popen(command.c_str(), "r");
+    std::string out;
+    char buffer[4096];
+    while (size_t n = ::fread(buffer, 1, sizeof buffer, pipe))
+      out.append(buffer, n);
+    INFO(command << "\n" << out);
+    REQUIRE(::pclose(pipe) == 0);
+    while (!out.empty() && out.back() == '\n') out.pop_back();
+    return out;
+  }
+  void look() {
+    view = fs::view_of_directories(base_fd.get(), side.get());
+    auto built = diff::build_change_set(*view, {});
+    INFO((built ? "" : built.error().text()));
+    REQUIRE(built);
+    set = std::move(*built);
+    ApproveRequest all;
+    all.all = all.danger = true;
+    REQUIRE(approve(plan, set, all));
+  }
+  Result<CommitResult> commit_now() {
+    return gate::commit(
+        {.ground = ground(), .set = &set, .plan = &plan, .meta = {}});
+  }
+};
+
+bool has_note(const CommitResult& result, std::string_view word) {
+  for (const auto& note : result.notes)
+    if (note.find(word) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a commit made in the draft is a commit of the real repository") {
+  Repo repo;
+  put(repo.draft + "/a.txt", "two\n");
+  repo.git(repo.draft, "commit -q -am second");
+  repo.git(repo.draft, "branch side HEAD~1");
+  repo.git(repo.draft, "tag v1");
+  std::string head = repo.git(repo.draft, "rev-parse HEAD");
+  repo.look();
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(repo.git(repo.ws, "rev-parse HEAD") == head);
+  CHECK(repo.git(repo.ws, "rev-parse v1") == head);
+  CHECK(repo.git(repo.ws, "rev-parse side") ==
+        repo.git(repo.draft, "rev-parse side"));
+  CHECK(repo.git(repo.ws, "status --porcelain").empty());
+  repo.git(repo.ws, "fsck --strict");
+  CHECK(repo.git(repo.ws, "reflog -1 --format=%gs").find("second") !=
+        std::string::npos);
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(repo.ws + "/.git"))
+    CHECK(!entry.path().string().ends_with(".lock"));
+  repo.check_clean();
+  SECTION("and can be undone without losing an object") {
+    auto undone = undo({.ground = repo.ground(), .number = {}, .meta = {}});
+    INFO((undone ? "" : undone.error().text()));
+    REQUIRE(undone);
+    CHECK(repo.git(repo.ws, "rev-parse HEAD") ==
+          repo.git(repo.base, "rev-parse HEAD"));
+    CHECK(repo.git(repo.ws, "status --porcelain").empty());
+    CHECK(get(repo.ws + "/a.txt") == "one\n");
+    repo.git(repo.ws, "cat-file -e " + head);
+    repo.git(repo.ws, "fsck --strict");
+  }
+}
+
+TEST_CASE("a ref that moved in the real repository drifts alone") {
+  Repo repo;
+  put(repo.draft + "/a.txt", "agent\n");
+  repo.git(repo.draft, "commit -q -am agent");
+  repo.git(repo.draft, "branch agent-work");
+  std::string agent = repo.git(repo.draft, "rev-parse HEAD");
+  // The person commits another file meanwhile.
+  put(repo.ws + "/b.txt", "person\n");
+  repo.git(repo.ws, "commit -q -am person");
+  std::string person = repo.git(repo.ws, "rev-parse HEAD");
+  repo.look();
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(has_note(*result, "refs/heads/main moved"));
+  CHECK(has_note(*result, "index"));
+  CHECK(repo.git(repo.ws, "rev-parse main") == person);
+  CHECK(repo.git(repo.ws, "rev-parse agent-work") == agent);
+  CHECK(get(repo.ws + "/a.txt") == "agent\n");
+  CHECK(get(repo.ws + "/b.txt") == "person\n");
+  repo.git(repo.ws, "fsck --strict");
+  // Nothing of either side is lost: both commits merge.
+  repo.git(repo.ws, "checkout -q -- a.txt");
+  repo.git(repo.ws, "merge -q --no-edit agent-work");
+  CHECK(get(repo.ws + "/a.txt") == "agent\n");
+}
+
+TEST_CASE("a ref that a running git holds is left and named") {
+  Repo repo;
+  put(repo.draft + "/a.txt", "two\n");
+  repo.git(repo.draft, "commit -q -am second");
+  repo.git(repo.draft, "tag v1");
+  put(repo.ws + "/.git/refs/heads/main.lock", "");
+  repo.look();
+  auto result = repo.commit_now();
+  REQUIRE(result);
+  CHECK(has_note(*result, "main is locked"));
+  CHECK(std::filesystem::exists(repo.ws + "/.git/refs/heads/main.lock"));
+  CHECK(repo.git(repo.ws, "rev-parse main") ==
+        repo.git(repo.base, "rev-parse main"));
+  CHECK(repo.git(repo.ws, "rev-parse v1") ==
+        repo.git(repo.draft, "rev-parse HEAD"));
+}
+
+TEST_CASE("packing and pruning in the draft removes no real object") {
+  Repo repo;
+  repo.git(repo.ws, "tag old");
+  repo.git(repo.draft, "tag old");
+  repo.git(repo.base, "tag old");
+  put(repo.draft + "/a.txt", "two\n");
+  repo.git(repo.draft, "commit -q -am second");
+  repo.git(repo.draft, "tag -d old");
+  repo.git(repo.draft, "gc -q --prune=now");
+  size_t before = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(repo.ws + "/.git/objects"))
+    before += entry.is_regular_file();
+  repo.look();
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  size_t after = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(repo.ws + "/.git/objects"))
+    after += entry.is_regular_file();
+  CHECK(after > before);
+  CHECK(repo.git(repo.ws, "rev-parse main") ==
+        repo.git(repo.draft, "rev-parse main"));
+  CHECK(repo.git(repo.ws, "tag").empty());
+  repo.git(repo.ws, "fsck --strict");
+}
+
+TEST_CASE("a deleted ref does not come back from packed-refs") {
+  Repo repo;
+  for (const auto& dir : {repo.ws, repo.draft, repo.base}) {
+    repo.git(dir, "tag -a -m x t1");
+    repo.git(dir, "tag t2");
+    repo.git(dir, "pack-refs --all");
+  }
+  // The same tag object everywhere.
+  for (const auto& dir : {repo.draft, repo.base}) {
+    std::filesystem::remove_all(dir + "/.git");
+    std::string copy = "cp -a " + repo.ws + "/.git " + dir + "/.git";
+    REQUIRE(::system(copy.c_str()) == 0);
+  }
+  repo.git(repo.draft, "tag -d t1");
+  repo.look();
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(repo.git(repo.ws, "tag") == "t2");
+  repo.git(repo.ws, "fsck --strict");
+}
+
+TEST_CASE("a lock file is left by nobody who died") {
+  for (int k = 1;; ++k) {
+    Repo repo;
+    put(repo.draft + "/a.txt", "two\n");
+    repo.git(repo.draft, "commit -q -am second");
+    repo.look();
+    pid_t pid = ::fork();
+    if (pid == 0) {
+      int n = 0;
+      Disk disk([&](const char*) {
+        // The first calls take the locks; later ones are tested elsewhere.
+        if (++n == k * 3) ::kill(::getpid(), SIGKILL);
+        return 0;
+      });
+      Ground ground = repo.ground(&disk);
+      (void)gate::commit(
+          {.ground = ground, .set = &repo.set, .plan = &repo.plan, .meta = {}});
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    REQUIRE(recover(repo.ground()));
+    INFO("killed at call " << k * 3);
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(repo.ws + "/.git"))
+      CHECK(!entry.path().string().ends_with(".lock"));
+    repo.git(repo.ws, "fsck --strict");
+    std::string head = repo.git(repo.ws, "rev-parse HEAD");
+    bool is_new = head == repo.git(repo.draft, "rev-parse HEAD");
+    CHECK(get(repo.ws + "/a.txt") == (is_new ? "two\n" : "one\n"));
+    repo.check_clean();
+    if (WIFEXITED(status) || k > 12) break;
+  }
+}
+
+TEST_CASE("lock files belong to refs and the index alone") {
+  CHECK(git_lock_for(path(".git/HEAD")) == path(".git/HEAD.lock"));
+  CHECK(git_lock_for(path("x/.git/refs/heads/a")) ==
+        path("x/.git/refs/heads/a.lock"));
+  CHECK(git_lock_for(path(".git/index")) == path(".git/index.lock"));
+  CHECK(!git_lock_for(path(".git/config")));
+  CHECK(!git_lock_for(path("src/HEAD")));
+  CHECK(is_git_object(path(".git/objects/ab/cd")));
+  CHECK(!is_git_object(path("objects/ab")));
+}
