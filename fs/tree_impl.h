@@ -102,6 +102,10 @@ struct Tree::Impl {
   Slot find_named(Slot parent, std::string_view name) const;
   Slot add_lower(Slot parent, std::string_view name, const sys::Stat& st);
   void unname(Slot slot);
+  // Of a file with several links: one name goes, or becomes the one by which
+  // its lower side is reached.
+  void unname_one(Slot slot, Slot parent, std::string_view name);
+  void prefer_name(Slot slot, Slot parent, std::string_view name);
   void become_held(Slot slot, Serial serial);
   std::optional<std::string> lower_path(const Live& live) const;
   std::optional<std::string> draft_path(const Live& live) const;
@@ -115,6 +119,8 @@ struct Tree::Impl {
   Result<FdHandle> lower_dir(NodeId id);
   Result<sys::Stat> lower_child(NodeId dir, const std::string& name);
   Result<sys::Stat> lower_stat(const NodeView& view);
+  Result<sys::Stat> lower_stat_once(const NodeView& view);
+  bool find_other_name(NodeId id, const Identity& identity);
   Result<Fd> lower_open(NodeId id, int flags);
   Result<FdHandle> lower_file(const NodeView& view);
   void note_drift(NodeId id, std::string what);

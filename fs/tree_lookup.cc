@@ -48,10 +48,11 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
         const Live& live = slots_[slot];
         Identity known{live.dev, live.lower_ino, live.btime};
         if (known == identity_of(st) && live.type == (st.mode & S_IFMT)) {
+          if (live.links) prefer_name(slot, at, name);
           ++slots_[slot].lookups;
           return id_of(slot);
         }
-        unname(slot);  // another file stands there now
+        unname_one(slot, at, name);  // another file stands there now
         file_fds_.drop(id_of(slot));
         dir_fds_.drop(id_of(slot));
       }

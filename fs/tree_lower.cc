@@ -67,9 +67,42 @@ Result<Fd> Tree::Impl::lower_open(NodeId id, int flags) {
                                : open_deep_quiet(base_->get(), path, flags);
 }
 
+// One more of the names of an untouched file with several links leads to it:
+// then that is the one it is reached by from now on.
+bool Tree::Impl::find_other_name(NodeId id, const Identity& identity) {
+  std::vector<Alias> others;
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(id);
+    if (live == nullptr || live->serial != 0 || !live->links) return false;
+    auto [begin, end] = aliases_.equal_range(static_cast<Slot>(id));
+    for (auto it = begin; it != end; ++it) others.push_back(it->second);
+  }
+  for (const Alias& other : others) {
+    NodeId parent = 0;
+    {
+      std::shared_lock lock(mutex_);
+      parent = id_of(other.parent);
+    }
+    auto st = lower_child(parent, other.name);
+    if (!st || !(identity_of(*st) == identity)) continue;
+    std::unique_lock lock(mutex_);
+    if (get(id) == nullptr) return false;
+    prefer_name(static_cast<Slot>(id), other.parent, other.name);
+    return true;
+  }
+  return false;
+}
+
 // The lower's attributes now, when the same file still stands there; ESTALE
 // when another does, ENOENT when none.
 Result<sys::Stat> Tree::Impl::lower_stat(const NodeView& view) {
+  auto st = lower_stat_once(view);
+  if (st || !view.links || !find_other_name(view.id, view.identity)) return st;
+  return lower_stat_once(view);
+}
+
+Result<sys::Stat> Tree::Impl::lower_stat_once(const NodeView& view) {
   sys::Stat st;
   if (S_ISDIR(view.mode)) {
     FdHandle fd = TRY(lower_dir(view.id));
@@ -99,6 +132,7 @@ Result<sys::Stat> Tree::Impl::lower_stat(const NodeView& view) {
 Result<FdHandle> Tree::Impl::lower_file(const NodeView& view) {
   if (FdHandle fd = file_fds_.find(view.id)) return fd;
   // O_NONBLOCK: should a FIFO have taken the name, the open must not hang.
+  if (view.links && view.serial == 0) static_cast<void>(lower_stat(view));
   auto fd = lower_open(view.id, O_RDONLY | O_NONBLOCK);
   if (!fd) {
     int err = fd.error().err();

@@ -113,6 +113,40 @@ void Tree::Impl::unname(Slot slot) {
   if (it != by_identity_.end() && it->second == slot) by_identity_.erase(it);
 }
 
+void Tree::Impl::prefer_name(Slot slot, Slot parent, std::string_view name) {
+  Live& live = slots_[slot];
+  if (live.parent == parent && live.name == name) return;
+  auto [begin, end] = aliases_.equal_range(slot);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.parent != parent || it->second.name != name) continue;
+    std::swap(live.parent, it->second.parent);
+    std::swap(live.name, it->second.name);
+    return;
+  }
+}
+
+void Tree::Impl::unname_one(Slot slot, Slot parent, std::string_view name) {
+  Live& live = slots_[slot];
+  auto [begin, end] = aliases_.equal_range(slot);
+  if (begin == end) return unname(slot);
+  if (live.parent == parent && live.name == name) {
+    std::swap(live.parent, begin->second.parent);
+    std::swap(live.name, begin->second.name);
+  }
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.parent != parent || it->second.name != name) continue;
+    auto [first, last] = by_name_.equal_range(name_key(parent, name));
+    for (auto at = first; at != last; ++at)
+      if (at->second == slot) {
+        by_name_.erase(at);
+        break;
+      }
+    --slots_[parent].children;
+    aliases_.erase(it);
+    return;
+  }
+}
+
 Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
                            const sys::Stat& st) {
   bool links = st.nlink > 1 && !S_ISDIR(st.mode);
@@ -124,6 +158,8 @@ Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
       aliases_.emplace(slot, Alias{parent, std::string(name)});
       by_name_.emplace(name_key(parent, name), slot);
       ++slots_[parent].children;
+      // Just seen to be good; the others may have moved since.
+      prefer_name(slot, parent, name);
       return slot;
     }
   }

@@ -78,7 +78,7 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
       return;
     }
     was_dir = S_ISDIR(live.type);
-    unname(slot);
+    unname_one(slot, static_cast<Slot>(dir), name);
     file_fds_.drop(id);
     out.push_back({.kind = st ? Kind::kExpire : Kind::kDrop,
                    .node = dir,
