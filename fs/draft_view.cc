@@ -397,28 +397,15 @@ std::vector<RelPath> JournalView::unpinned() const {
   return list;
 }
 
-// What commits behind `at` replaced; the first to touch a path counts.
+// The first commit to touch a path counts.
 Result<ReplacedMap> replaced_since(int draft_dir, Position at) {
   ReplacedMap map;
   if (at == kEnd) return map;
-  for (uint32_t number : TRY(list_generations(draft_dir))) {
-    Fd fd = TRY(open_generation(draft_dir, number, O_RDONLY));
-    JournalHead head = TRY(read_head(fd.get()));
-    TRY(scan_frames(
-        fd.get(), head.size, head.first, head.open.draft,
-        [&](const Frame& frame) -> Result<bool> {
-          if (frame.sequence <= at ||
-              frame.type != record_type(BaseMapRecord{}))
-            return true;
-          auto record = decode(frame.type, frame.payload);
-          if (!record) return true;
-          for (BaseChange& c : std::get<BaseMapRecord>(*record).changes)
-            map.try_emplace(c.path.str(), Replaced{.before = c.before,
-                                                   .preimage = c.preimage,
-                                                   .target = c.before_target});
-          return true;
-        }));
-  }
+  for (BaseMapRecord& record : TRY(base_maps_since(draft_dir, at)))
+    for (BaseChange& c : record.changes)
+      map.try_emplace(c.path.str(), Replaced{.before = c.before,
+                                             .preimage = c.preimage,
+                                             .target = c.before_target});
   return map;
 }
 

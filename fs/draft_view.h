@@ -12,17 +12,13 @@
 // without it such content is Code::kDrift.
 #pragma once
 
-#include <functional>
 #include <memory>
 
-#include "base/hash.h"
 #include "fs/replay.h"
+#include "fs/tree_types.h"
 #include "fs/view.h"
 
 namespace stoplog::fs {
-
-using ObjectSource =
-    std::function<Result<std::shared_ptr<const Content>>(const Sha256Digest&)>;
 
 struct ViewOptions {
   int draft_dir = -1;  // borrowed for the call, as is `base`

@@ -247,7 +247,7 @@ template <typename Io, Is<TableRecord> R>
 void fields(Io& io, R& r) {
   io(r.next_serial), io(r.next_ino), io(r.epoch), io(r.command),
       io(r.next_mark), io(r.next_segment), io(r.position);
-  io.list(r.marks, 42, [](auto& i, auto& m) { fields(i, m); });
+  io.list(r.marks, 37, [](auto& i, auto& m) { fields(i, m); });
 }
 template <typename Io, Is<StartRecord> R>
 void fields(Io&, R&) {}

@@ -65,4 +65,24 @@ Result<Replayed> replay(int draft_dir, Position until) {
   return result;
 }
 
+Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at) {
+  std::vector<BaseMapRecord> maps;
+  const uint16_t wanted = record_type(BaseMapRecord{});
+  for (uint32_t number : TRY(list_generations(draft_dir))) {
+    Fd fd = TRY(open_generation(draft_dir, number, O_RDONLY));
+    JournalHead head = TRY(read_head(fd.get()));
+    TRY(scan_frames(fd.get(), head.size, head.first, head.open.draft,
+                    [&](const Frame& frame) -> Result<bool> {
+                      if (frame.sequence <= at || frame.type != wanted)
+                        return true;
+                      auto record = decode(frame.type, frame.payload);
+                      if (record)
+                        maps.push_back(
+                            std::get<BaseMapRecord>(std::move(*record)));
+                      return true;
+                    }));
+  }
+  return maps;
+}
+
 }  // namespace stoplog::fs

@@ -29,4 +29,7 @@ struct Replayed {
 // generation holds any more.
 Result<Replayed> replay(int draft_dir, Position until = kEnd);
 
+// What commits behind `at` did to the real tree, oldest first.
+Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at);
+
 }  // namespace stoplog::fs

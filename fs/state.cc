@@ -262,7 +262,7 @@ void State::counted(const Extent& dead) {
 void State::drop_orphans() {
   std::vector<Serial> gone;
   for (const auto& [serial, node] : nodes_)
-    if (node->links.empty() && serial != kRootSerial) gone.push_back(serial);
+    if (node->is_dead()) gone.push_back(serial);
   for (Serial serial : gone) remove(serial);
 }
 

@@ -112,6 +112,11 @@ struct Held {
 
   bool is_dir() const { return S_ISDIR(mode); }
   bool is_file() const { return S_ISREG(mode); }
+  // No name leads here, and none of the lower's that was not yet seen will.
+  bool is_dead() const {
+    return links.empty() && serial != kRootSerial &&
+           (!base || is_dir() || int64_t{base->nlink} + nlink_delta <= 0);
+  }
   // More than a pin: its own state may differ from the base's.
   bool is_touched() const {
     return !base || body || (flags & (kAttrChanged | kXattrsChanged)) != 0;
@@ -173,6 +178,12 @@ class State {
   using SealMap = std::map<uint64_t, Seal>;
   const SealMap* seals(uint32_t segment) const;
 
+  // The state of an older mark goes on as the present: it takes over what
+  // counts up, the seals and all marks.
+  void succeed(const State& present);
+  // And, as unlinked, those of `serials` that it does not have itself: the
+  // kernel may still know them.
+  void keep_orphans(State& present, const std::vector<Serial>& serials);
   // Forgets unlinked nodes: at the end of a replay nobody has them open.
   void drop_orphans();
   // All records that make this state, up to StartRecord.
@@ -231,6 +242,7 @@ class State {
   struct BaseIndex;
   void base_moved(const std::string& from, const std::string& to);
   void base_removed(const BaseChange& change, BaseIndex& index);
+  void lose_base(Held& node, const Held& dir, const BaseChange& change);
   void base_stands(const BaseChange& change, Position reviewed);
   Held* find_path(const RelPath& path, size_t* link);
 

@@ -376,8 +376,7 @@ Status State::on(const MarkRecord& r) {
 
 Status State::on(const DropRecord& r) {
   for (Serial serial : r.serials)
-    if (Held* node = find(serial);
-        node != nullptr && node->links.empty() && serial != kRootSerial)
+    if (Held* node = find(serial); node != nullptr && node->is_dead())
       remove(serial);
   return {};
 }

@@ -89,10 +89,50 @@ void State::base_removed(const BaseChange& change, BaseIndex& index) {
   Held* dir = find(it->second);
   if (dir == nullptr) return;
   auto name = dir->names.find(change.path.name());
-  if (name != dir->names.end() && name->second == 0) {
+  if (name == dir->names.end()) return;
+  if (change.before && S_ISDIR(change.before->mode)) ++dir->nlink_delta;
+  if (name->second == 0)
     dir->names.erase(name);
-    if (change.before && S_ISDIR(change.before->mode)) ++dir->nlink_delta;
+  else if (Held* node = find(name->second))
+    lose_base(*node, *dir, change);
+}
+
+// The draft holds what the real tree no longer has: it is the draft's alone
+// now, or, when it was moved there, comes from elsewhere.
+void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
+  for (Link& link : node.links) {
+    if (link.parent != dir.serial || link.name != change.path.name() ||
+        link.from != LinkFrom::kDerived)
+      continue;
+    if (change.from) {
+      pin_lower_path(node);
+      link.from = LinkFrom::kMoved;
+      link.origin = change.path.str();
+    } else {
+      link.from = LinkFrom::kNew;
+    }
+    link.shadows = false;
   }
+  if (change.from || !node.base) return;
+  const sys::Stat& st = *node.base;
+  if ((node.own & kOwnMode) == 0) {
+    node.mode = (node.mode & S_IFMT) | (st.mode & 07777);
+    node.uid = st.uid;
+    node.gid = st.gid;
+  }
+  if ((node.own & kOwnTimes) == 0) {
+    node.atime = st.atime;
+    node.mtime = st.mtime;
+  }
+  if ((node.own & kOwnCtime) == 0) node.ctime = st.ctime;
+  node.own = kOwnAll;
+  node.flags |= kXattrsOwn;
+  node.nlink_delta += static_cast<int32_t>(st.nlink);
+  unindex(node);
+  node.base.reset();
+  node.lower_path.clear();
+  if (node.is_file() && !node.body) node.body = std::make_shared<FileBody>();
+  touch(node);
 }
 
 void State::base_stands(const BaseChange& change, Position reviewed) {
@@ -160,7 +200,7 @@ Status State::on(const BaseMapRecord& r) {
     if (change.from) {
       base_removed({.path = *change.from,
                     .now = {},
-                    .from = {},
+                    .from = change.path,
                     .preimage = {},
                     .before = change.before,
                     .before_target = {}},

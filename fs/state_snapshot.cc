@@ -59,7 +59,7 @@ void State::snapshot(const std::function<Status(Record)>& sink,
   };
   for (const auto& [serial, node] : nodes_)
     // Unlinked files are open in some process: they have no future.
-    if (!node->links.empty() || serial == kRootSerial) put(record_of(*node));
+    if (!node->is_dead()) put(record_of(*node));
   for (const auto& [serial, node] : nodes_) {
     GoneRecord gone{.dir = serial, .names = {}};
     for (const auto& [name, child] : node->names)
@@ -193,6 +193,7 @@ Status State::on(const StartRecord&) {
     std::vector<Serial> trail;
     const Held* at = node.get();
     while (!sound.contains(at->serial)) {
+      if (at->links.empty() && !at->is_dir()) break;  // names yet to be seen
       if (at->links.empty() || trail.size() > nodes_.size())
         return fail(Code::kCorrupt, "node {} hangs in the air", serial);
       trail.push_back(at->serial);
@@ -201,6 +202,34 @@ Status State::on(const StartRecord&) {
     sound.insert(trail.begin(), trail.end());
   }
   return {};
+}
+
+void State::succeed(const State& present) {
+  next_serial_ = std::max(next_serial_, present.next_serial_);
+  next_ino_ = std::max(next_ino_, present.next_ino_);
+  next_mark_ = std::max(next_mark_, present.next_mark_);
+  next_segment_ = std::max(next_segment_, present.next_segment_);
+  position_ = present.position_;
+  generation_ = present.generation_;
+  // Nothing that any mark has seen may be written in place.
+  epoch_ = present.epoch_ + 1;
+  command_ = present.command_;
+  marks_ = present.marks_;
+  seals_ = present.seals_;
+}
+
+void State::keep_orphans(State& present, const std::vector<Serial>& serials) {
+  for (Serial serial : serials) {
+    auto it = present.nodes_.find(serial);
+    if (it == present.nodes_.end() || nodes_.contains(serial)) continue;
+    it->second->links.clear();
+    // No names left: stat shows no links.
+    it->second->nlink_delta =
+        it->second->base ? -static_cast<int32_t>(it->second->base->nlink) : 0;
+    it->second->names.clear();
+    nodes_[serial] = std::move(it->second);
+    present.nodes_.erase(it);
+  }
 }
 
 }  // namespace stoplog::fs

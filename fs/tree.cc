@@ -61,10 +61,12 @@ Status Tree::Impl::open() {
     journal_ = TRY(Journal::create(draft_dir_.get(), open, 0));
     TRY(journal_->publish());
     cookie_seed_ = open.cookie_seed;
+    watch_dead();
     return {};
   }
   if (!replayed) return std::unexpected(std::move(replayed).error());
   state_ = std::move(replayed->state);
+  watch_dead();
   notes_ = std::move(replayed->notes);
   read_only_ = replayed->damaged;
   cookie_seed_ = replayed->head.open.cookie_seed;
@@ -72,17 +74,33 @@ Status Tree::Impl::open() {
   if (!read_only_)
     journal_ =
         TRY(Journal::resume(draft_dir_.get(), replayed->head, replayed->end));
-  for (const auto& [serial, node] : state_.nodes())
-    if (node->body && node->body->map.has_lower()) unpinned_.insert(serial);
+  for (const auto& [serial, node] : state_.nodes()) {
+    if (!node->body) continue;
+    if (node->body->map.has_lower()) unpinned_.insert(serial);
+    unsealed_.insert(serial);
+  }
   return {};
 }
 
+// Ranges that die in the epoch that they were written in are seen by no mark.
+void Tree::Impl::watch_dead() {
+  state_.on_dead([this](const Extent& e) {
+    if (e.epoch == 0 || e.epoch != state_.epoch()) return;
+    dead_.push_back({e.segment, e.at, e.length});
+    dead_bytes_ += e.length;
+  });
+}
+
 Tree::Tree(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Tree::~Tree() = default;
+Tree::~Tree() {
+  impl_->stop_pool();
+  if (impl_->options_.background && !impl_->read_only_) (void)impl_->work();
+}
 
 Result<std::unique_ptr<Tree>> Tree::open(const TreeOptions& options) {
   auto impl = std::make_unique<Impl>(options);
   TRY(impl->open());
+  impl->start_pool();
   return std::unique_ptr<Tree>(new Tree(std::move(impl)));
 }
 
@@ -111,6 +129,7 @@ Stats Tree::stats() const {
       t.dir_fds_.size() + t.file_fds_.size() + t.segments_->open_fds();
   stats.unpinned_files = t.unpinned_.size();
   stats.denials = t.denials_;
+  stats.dead_bytes = t.dead_bytes_;
   return stats;
 }
 
@@ -120,7 +139,7 @@ Status Tree::fsync() {
   // Data first: a record must not become durable before what it speaks of.
   TRY(t.segments_->sync());
   std::shared_lock lock(t.mutex_);
-  Journal* journal = t.journal_.get();
+  std::shared_ptr<Journal> journal = t.journal_;
   lock.unlock();
   return journal->sync();
 }

@@ -51,6 +51,8 @@ struct TreeOptions {
   uint64_t take_whole = 1u << 20;
   // Runs the slow pool (pinning, sealing). Off in tests that count.
   bool background = true;
+  // What commits replaced; needed for rolling back past one.
+  ObjectSource objects{};
 };
 
 class Tree {
@@ -144,21 +146,24 @@ class Tree {
   Result<Mark> mark(MarkKind kind, uint32_t command, std::string_view name);
   std::vector<Mark> marks() const;
   Position position() const;
-  // The tree of that moment, as one more point of the timeline: what stood
-  // before stays reachable by its marks. The observer is told everything that
-  // differs. Ids stay valid; those that are gone behave as unlinked.
+  // The tree of a mark, as one more point of the timeline: what stood before
+  // stays reachable by its marks. The observer is told everything that
+  // differs. Ids stay valid; those that are gone behave as unlinked. EINVAL
+  // when no mark has this position. What commits since replaced in the real
+  // tree becomes a held change.
   Result<Mark> rollback(Position to);
   // After a commit of the change set at `reviewed`: what was committed and not
   // touched since is clean lower again (its inode number kept), what was
-  // touched since stays held over the new base.
+  // touched since stays held over the new base. Call settle() before the
+  // commit, so that no held file stands on lower bytes that it replaces.
   Result<Mark> commit_base(Position reviewed,
                            std::span<const BaseChange> changes);
   // A new generation of the journal that starts with the present state. Done
   // by itself too, when dead records exceed half.
   Status checkpoint();
-  // Seals what is open, so that segments can be hard-linked into `to_dir`, and
-  // writes there a journal whose state is the one at `at`. Both drafts' locks
-  // are held by the caller.
+  // Hard-links the segments into `to_dir` (they never change from then on) and
+  // writes there a journal whose state is the one at mark position `at`. Both
+  // drafts' locks are held by the caller.
   Status fork_into(int to_dir, Position at);
 
   // --- upkeep ------------------------------------------------------------

@@ -225,7 +225,10 @@ Status Tree::Impl::take(NodeId id) {
     std::unique_lock lock(mutex_);
     if (record.whole) TRY(charge(st.size, true));
     TRY(append({record}));
-    if (!record.whole) unpinned_.insert(view.serial);
+    if (!record.whole) {
+      unpinned_.insert(view.serial);
+      wake_pool();
+    }
     return {};
   }
   note_drift(id, "the file is being written in the real tree");

@@ -91,6 +91,7 @@ struct Tree::Impl {
   explicit Impl(const TreeOptions& options);
   ~Impl();
   Status open();
+  void watch_dead();
 
   // --- slots (tree_slots.cc); all with mutex_ held ---
   Live* get(NodeId id);
@@ -204,10 +205,25 @@ struct Tree::Impl {
   // --- listing (tree_dir.cc) ---
   Result<std::shared_ptr<const Listing>> listing(NodeId dir, bool fresh);
 
+  // --- timeline (tree_time.cc) ---
+  Result<State> state_at(Position at);
+  Status write_state(Journal& journal, const State& state);
+  // With mutex_ held exclusively: the journal goes on in a new generation.
+  Status start_generation(const State& state);
+  void become(State next, std::vector<Invalidation>& out);
+  Status checkpoint();
+  // fs/tree_restore.cc
+  Status restore_replaced(State& state, Position at);
+  Status restore_one(State& state, const BaseChange& change);
+  Status restore_content(State& state, Serial serial, const BaseChange& change);
+  Result<SegmentRange> store_object(const Sha256Digest& digest, uint64_t size);
+
   // --- content (tree_io.cc) ---
   Status read_pieces(const FileBody& body, NodeId id, uint64_t offset,
                      std::span<std::byte> out);
-  Status read_segment(uint32_t segment, uint64_t at, std::span<std::byte> out);
+  Status read_segment(uint32_t segment, uint64_t at, std::span<std::byte> out,
+                      bool check);
+  Status check_seals(uint32_t segment, uint64_t at, size_t length);
   Status write_in_place(FileBody& body, uint64_t offset,
                         std::span<const std::byte> data, bool& done);
 
@@ -229,7 +245,7 @@ struct Tree::Impl {
   mutable std::shared_mutex mutex_;
   // By mutex_:
   State state_;
-  std::unique_ptr<Journal> journal_;
+  std::shared_ptr<Journal> journal_;
   std::deque<Live> slots_;
   std::vector<Slot> free_;
   std::unordered_multimap<uint64_t, Slot> by_name_;
@@ -249,7 +265,29 @@ struct Tree::Impl {
   std::vector<Serial> pending_drops_;
   Quota quota_;
   std::unordered_set<Serial> unpinned_;
+  std::unordered_set<Serial> unsealed_;  // files with ranges without a seal
+  // Ranges that died before any mark saw them, to be given back.
+  std::vector<SegmentRange> dead_;
+  uint64_t dead_bytes_ = 0;
   uint64_t name_memory_ = 0;
+
+  // --- slow work (tree_pool.cc); no lock held ---
+  void start_pool();
+  void stop_pool();
+  void wake_pool();
+  Status work();  // everything that is queued
+  Status pin(Serial serial);
+  Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
+  Status seal();
+  Status reclaim(bool all);
+  Status checkpoint_if_due();
+  std::thread pool_;
+  std::mutex pool_mutex_;  // a leaf
+  std::condition_variable pool_wake_;
+  bool pool_stop_ = false, pool_work_ = false;  // by pool_mutex_
+  std::mutex work_mutex_;                  // one at a time; before all others
+  std::mutex verified_mutex_;              // a leaf
+  std::unordered_set<uint64_t> verified_;  // seals that were checked
 
   std::atomic<uint64_t> denials_{0};
   std::mutex listings_mutex_;  // a leaf

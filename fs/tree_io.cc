@@ -19,10 +19,44 @@ constexpr uint64_t kCopyStep = 1u << 20;
 }  // namespace
 
 Status Tree::Impl::read_segment(uint32_t segment, uint64_t at,
-                                std::span<std::byte> out) {
+                                std::span<std::byte> out, bool check) {
+  if (check) TRY(check_seals(segment, at, out.size()));
   size_t n = TRY(segments_->read(segment, at, out));
   // After power loss an open extent can lie beyond the end of its segment.
   std::ranges::fill(out.subspan(n), std::byte{0});
+  return {};
+}
+
+// The first read of a sealed range compares it with its hash.
+Status Tree::Impl::check_seals(uint32_t segment, uint64_t at, size_t length) {
+  struct Range {
+    uint64_t at;
+    State::Seal seal;
+  };
+  std::vector<Range> ranges;
+  {
+    std::shared_lock lock(mutex_);
+    const State::SealMap* seals = state_.seals(segment);
+    if (seals == nullptr) return {};
+    auto it = seals->upper_bound(at);
+    if (it != seals->begin()) --it;
+    std::lock_guard leaf(verified_mutex_);
+    for (; it != seals->end() && it->first < at + length; ++it)
+      if (it->first + it->second.length > at &&
+          !verified_.contains(uint64_t{segment} << 36 ^ it->first))
+        ranges.push_back({it->first, it->second});
+  }
+  for (const Range& range : ranges) {
+    std::vector<std::byte> bytes(range.seal.length);
+    size_t n = TRY(segments_->read(segment, range.at, bytes));
+    if (n != bytes.size() || xxh3_64(bytes) != range.seal.hash)
+      return std::unexpected(Error(
+          Code::kCorrupt,
+          fmt::format("segment {:08x} is damaged at {}", segment, range.at),
+          EIO));
+    std::lock_guard leaf(verified_mutex_);
+    verified_.insert(uint64_t{segment} << 36 ^ range.at);
+  }
   return {};
 }
 
@@ -37,7 +71,7 @@ Status Tree::Impl::read_pieces(const FileBody& body, NodeId id, uint64_t offset,
         std::ranges::fill(part, std::byte{0});
         break;
       case Where::kSegment:
-        TRY(read_segment(e.segment, e.at, part));
+        TRY(read_segment(e.segment, e.at, part, e.epoch != 0));
         break;
       case Where::kLower: {
         NodeView view;
@@ -150,6 +184,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   if (held == nullptr) return fail_errno(ESTALE);
   if (held->body != body) return fail_errno(ESTALE);  // rolled back meanwhile
   timespec now = sys::coarse_now();
+  if (!in_place) t.unsealed_.insert(held->serial);
   if (!in_place)
     TRY(t.append({ExtentRecord{.serial = held->serial,
                                .offset = offset,

@@ -62,7 +62,7 @@ void Tree::Impl::drop_if_idle(Slot slot) {
     if (live.serial != 0) {
       by_serial_.erase(live.serial);
       const Held* node = state_.find(live.serial);
-      if (node != nullptr && node->links.empty())
+      if (node != nullptr && node->is_dead())
         pending_drops_.push_back(live.serial);
     }
     name_memory_ -= std::min<uint64_t>(name_memory_, live.name.capacity());

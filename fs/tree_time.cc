@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline: marks, rollback, the new base after a commit, checkpoints.
+// The timeline: marks, rollback, the new base after a commit, checkpoints,
+// forks. A rollback, a checkpoint and a fork are one thing: a generation of
+// the journal that begins with a whole state. Older generations stay for the
+// marks that they hold.
+#include <algorithm>
+
 #include "base/clock.h"
+#include "base/sys_node.h"
+#include "base/sys_process.h"
+#include "fs/layout.h"
 #include "fs/tree_impl.h"
 
 namespace stoplog::fs {
+namespace {
+
+constexpr size_t kBatch = 256;      // records a write
+constexpr size_t kBaseBatch = 500;  // changes a base map record
+
+}  // namespace
 
 Result<Mark> Tree::mark(MarkKind kind, uint32_t command,
                         std::string_view name) {
@@ -18,6 +32,7 @@ Result<Mark> Tree::mark(MarkKind kind, uint32_t command,
             .time = Clock::real().now(),
             .name = std::string(name)};
   TRY(t.append({MarkRecord{mark}}));
+  if (!t.unsealed_.empty()) t.wake_pool();
   return t.state_.marks().back();
 }
 
@@ -30,6 +45,209 @@ Position Tree::position() const {
   std::shared_lock lock(impl_->mutex_);
   return impl_->journal_ ? impl_->journal_->position()
                          : impl_->state_.position();
+}
+
+Status Tree::Impl::write_state(Journal& journal, const State& state) {
+  Status result;
+  std::vector<Record> batch;
+  auto flush = [&]() -> Status {
+    TRY(journal.append(batch, 0));
+    batch.clear();
+    return {};
+  };
+  state.snapshot(
+      [&](Record record) -> Status {
+        batch.push_back(std::move(record));
+        return batch.size() < kBatch ? Status() : flush();
+      },
+      result);
+  TRY(std::move(result));
+  return flush();
+}
+
+Status Tree::Impl::start_generation(const State& state) {
+  TRY(segments_->sync());
+  OpenRecord open = journal_->open_record();
+  ++open.generation;
+  std::shared_ptr<Journal> next =
+      TRY(Journal::create(draft_dir_.get(), open, journal_->position()));
+  TRY(write_state(*next, state));
+  TRY(journal_->sync());
+  TRY(next->publish());
+  journal_ = std::move(next);
+  return {};
+}
+
+Status Tree::checkpoint() { return impl_->checkpoint(); }
+
+Status Tree::Impl::checkpoint() {
+  TRY(writable());
+  std::unique_lock lock(mutex_);
+  TRY(start_generation(state_));
+  state_.set_generation(journal_->generation());
+  // Generations that no mark needs go.
+  for (uint32_t number : TRY(list_generations(draft_dir_.get()))) {
+    if (number >= journal_->generation()) continue;
+    bool needed = std::ranges::any_of(
+        state_.marks(), [&](const Mark& m) { return m.generation == number; });
+    if (needed) continue;
+    Fd dir = TRY(sys::openat(draft_dir_.get(), layout::kJournalDir,
+                             O_RDONLY | O_DIRECTORY));
+    TRY(sys::unlinkat(dir.get(), layout::generation_name(number)));
+  }
+  return {};
+}
+
+Result<State> Tree::Impl::state_at(Position at) {
+  {
+    std::shared_lock lock(mutex_);
+    bool is_mark = std::ranges::any_of(
+        state_.marks(), [&](const Mark& mark) { return mark.position == at; });
+    if (!is_mark) return fail_errno(EINVAL, "no mark has position {}", at);
+  }
+  Replayed replayed = TRY(replay(draft_dir_.get(), at));
+  if (replayed.damaged)
+    return fail(Code::kCorrupt, "the journal is damaged before that mark");
+  return std::move(replayed.state);
+}
+
+Result<Mark> Tree::rollback(Position to) {
+  Impl& t = *impl_;
+  TRY(t.writable());
+  State target = TRY(t.state_at(to));
+  TRY(t.restore_replaced(target, to));
+  std::vector<Invalidation> out;
+  Mark mark;
+  {
+    std::unique_lock no_write(t.epoch_);
+    std::unique_lock lock(t.mutex_);
+    // On disk before anything changes here: a failure leaves all as it was.
+    target.succeed(t.state_);
+    TRY(t.start_generation(target));
+    t.become(std::move(target), out);
+    t.state_.set_generation(t.journal_->generation());
+    TRY(t.append({MarkRecord{Mark{.id = t.state_.next_mark(),
+                                  .kind = MarkKind::kRollback,
+                                  .position = 0,
+                                  .command = t.state_.command(),
+                                  .time = Clock::real().now(),
+                                  .name = std::to_string(to)}}}));
+    mark = t.state_.marks().back();
+  }
+  if (Observer* observer = t.observer_) observer->invalidate(out);
+  return mark;
+}
+
+// The live side of a rollback: `next` is the state from now on.
+void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
+  using Kind = Invalidation::Kind;
+  std::vector<Serial> live;
+  for (const auto& [serial, slot] : by_serial_) live.push_back(serial);
+  auto names_of = [&](const State& state, Serial serial) {
+    const Held* node = state.find(serial);
+    NodeId dir = id_of(by_serial_[serial]);
+    if (node == nullptr) return;
+    for (const auto& [name, child] : node->names)
+      out.push_back({.kind = Kind::kDrop, .node = dir, .name = name});
+  };
+  for (Serial serial : live) {
+    names_of(state_, serial);
+    names_of(next, serial);
+  }
+  next.keep_orphans(state_, live);
+  state_ = std::move(next);
+  for (Slot slot = 1; slot < slots_.size(); ++slot) {
+    Live& node = slots_[slot];
+    if (!node.used) continue;
+    out.push_back({.kind = Kind::kNode, .node = id_of(slot)});
+    if (node.serial != 0) {
+      if (const Held* held = state_.find(node.serial)) {
+        node.ino = slot == kRootId ? node.ino : held->ino;
+        node.type = held->mode & S_IFMT;
+      }
+      continue;
+    }
+    // An untouched node whose name the older state holds, or deleted.
+    const Held* dir =
+        node.parent ? state_.find(slots_[node.parent].serial) : nullptr;
+    if (node.named && dir != nullptr && State::child(*dir, node.name))
+      unname(slot);
+    node.unlinked = false;
+  }
+  dir_fds_.clear();
+  file_fds_.clear();
+  {
+    std::lock_guard leaf(listings_mutex_);
+    listings_.clear();
+  }
+  unpinned_.clear();
+  for (const auto& [serial, node] : state_.nodes())
+    if (node->body && node->body->map.has_lower()) unpinned_.insert(serial);
+  dead_.clear();
+  dead_bytes_ = 0;
+  watch_dead();
+}
+
+Result<Mark> Tree::commit_base(Position reviewed,
+                               std::span<const BaseChange> changes) {
+  Impl& t = *impl_;
+  TRY(t.writable());
+  // Parents first: a new directory must have a base before what is in it.
+  std::vector<BaseChange> sorted(changes.begin(), changes.end());
+  std::ranges::sort(sorted, {}, &BaseChange::path);
+  std::vector<Invalidation> out;
+  Mark mark;
+  {
+    std::unique_lock no_write(t.epoch_);
+    std::unique_lock lock(t.mutex_);
+    std::vector<Record> records;
+    for (size_t at = 0; at < sorted.size(); at += kBaseBatch) {
+      size_t end = std::min(at + kBaseBatch, sorted.size());
+      BaseMapRecord record{
+          .reviewed = reviewed, .more = end < sorted.size(), .changes = {}};
+      record.changes.assign(sorted.begin() + static_cast<long>(at),
+                            sorted.begin() + static_cast<long>(end));
+      records.push_back(std::move(record));
+    }
+    records.push_back(MarkRecord{Mark{.id = t.state_.next_mark(),
+                                      .kind = MarkKind::kCommit,
+                                      .position = 0,
+                                      .command = t.state_.command(),
+                                      .time = Clock::real().now(),
+                                      .name = {}}});
+    TRY(t.append(std::move(records)));
+    mark = t.state_.marks().back();
+    for (Slot slot = 1; slot < t.slots_.size(); ++slot)
+      if (t.slots_[slot].used && t.slots_[slot].serial != 0)
+        out.push_back(
+            {.kind = Invalidation::Kind::kNode, .node = t.id_of(slot)});
+    // Names that the draft had deleted are now absent in the lower as well,
+    // and its own are the lower's: nothing shows differently.
+    t.dir_fds_.clear();
+    t.file_fds_.clear();
+    std::lock_guard leaf(t.listings_mutex_);
+    t.listings_.clear();
+  }
+  if (Observer* observer = t.observer_) observer->invalidate(out);
+  return mark;
+}
+
+Status Tree::fork_into(int to_dir, Position at) {
+  Impl& t = *impl_;
+  TRY(t.writable());
+  State state = TRY(t.state_at(at));
+  TRY(t.restore_replaced(state, at));
+  OpenRecord open;
+  TRY(sys::getrandom(std::as_writable_bytes(std::span(&open.draft, 1))));
+  open.cookie_seed = t.cookie_seed_;
+  {
+    std::unique_lock no_write(t.epoch_);
+    TRY(t.segments_->sync());
+    TRY(t.segments_->link_into(to_dir));
+  }
+  auto journal = TRY(Journal::create(to_dir, open, at));
+  TRY(t.write_state(*journal, state));
+  return journal->publish();
 }
 
 }  // namespace stoplog::fs

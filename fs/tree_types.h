@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -214,6 +215,10 @@ class Observer {
   virtual void drift(const DriftNote& note) = 0;
   virtual void denied(const Denial& denial) = 0;
 };
+
+// Reads content that a commit replaced, by its hash in the object store.
+using ObjectSource =
+    std::function<Result<std::shared_ptr<const Content>>(const Sha256Digest&)>;
 
 // What a commit did to the real tree at one path; the gate fills it from what
 // it verified, not from a later look.

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slow work, in a thread of its own and never in a request's: pinning large
+// files, sealing what marks have frozen, giving dead ranges back, checkpoints.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/sys_node.h"
+#include "fs/tree_impl.h"
+
+#include <unistd.h>
+
+namespace stoplog::fs {
+namespace {
+
+constexpr uint32_t kSealStep = 256u << 10;
+constexpr size_t kSealBatch = 128;          // records a write
+constexpr uint64_t kReclaimAt = 16u << 20;  // dead bytes worth a sync
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
+
+}  // namespace
+
+void Tree::Impl::start_pool() {
+  if (!options_.background || read_only_) return;
+  pool_ = std::thread([this] {
+    std::unique_lock lock(pool_mutex_);
+    while (!pool_stop_) {
+      if (!pool_work_) {
+        pool_wake_.wait(lock);
+        continue;
+      }
+      pool_work_ = false;
+      lock.unlock();
+      if (auto done = work(); !done)
+        log::warn("background work: {}", done.error().text());
+      lock.lock();
+    }
+  });
+  wake_pool();
+}
+
+void Tree::Impl::stop_pool() {
+  {
+    std::lock_guard lock(pool_mutex_);
+    pool_stop_ = true;
+  }
+  pool_wake_.notify_all();
+  if (pool_.joinable()) pool_.join();
+}
+
+void Tree::Impl::wake_pool() {
+  {
+    std::lock_guard lock(pool_mutex_);
+    pool_work_ = true;
+  }
+  pool_wake_.notify_one();
+}
+
+Status Tree::Impl::work() {
+  std::lock_guard one(work_mutex_);
+  TRY(writable());
+  std::vector<Serial> files;
+  {
+    std::shared_lock lock(mutex_);
+    files.assign(unpinned_.begin(), unpinned_.end());
+  }
+  Status result;
+  for (Serial serial : files)
+    if (auto done = pin(serial); !done) result = std::move(done);
+  TRY(seal());
+  TRY(reclaim(false));
+  TRY(checkpoint_if_due());
+  return result;
+}
+
+Status Tree::settle() {
+  TRY(impl_->work());
+  std::lock_guard one(impl_->work_mutex_);
+  return impl_->reclaim(true);
+}
+
+// Copies a large lower file into a segment of its own: shared by reflink where
+// the file system can, else byte by byte, holes left out.
+Status Tree::Impl::fill_pin(int from, const sys::Stat& st,
+                            const Segments::Whole& to) {
+  if (sys::clone_file(from, to.fd->get())) return {};
+  std::vector<std::byte> block(1u << 20);
+  for (uint64_t at = 0; at < st.size;) {
+    auto data = sys::seek(from, at, SEEK_DATA);
+    if (!data && data.error().err() == ENXIO) break;
+    if (data) at = *data;
+    size_t n = TRY(sys::pread_full(from, block, at));
+    if (n == 0) break;
+    TRY(sys::pwrite_full(to.fd->get(), std::span(block).first(n), at));
+    at += n;
+  }
+  return {};
+}
+
+Status Tree::Impl::pin(Serial serial) {
+  std::string path;
+  sys::Stat st;
+  std::shared_ptr<FileBody> body;
+  {
+    std::shared_lock lock(mutex_);
+    const Held* node = state_.find(serial);
+    bool wanted = node != nullptr && node->body && node->body->map.has_lower();
+    auto origin = wanted ? state_.origin_of(*node) : std::nullopt;
+    if (!origin) {
+      lock.unlock();
+      std::unique_lock change(mutex_);
+      unpinned_.erase(serial);
+      return {};
+    }
+    path = *origin;
+    body = node->body;
+    st = body->lower;
+  }
+  Fd fd =
+      TRY_CTX(open_deep_quiet(base_->get(), path, O_RDONLY | O_NONBLOCK), path);
+  auto unchanged = [&]() -> Result<bool> {
+    sys::Stat now = TRY(sys::fstat(fd.get()));
+    return identity_of(now) == identity_of(st) &&
+           fingerprint_of(now) == fingerprint_of(st);
+  };
+  Segments::Whole whole = TRY(segments_->create_whole());
+  Status filled;
+  if (TRY(unchanged())) filled = fill_pin(fd.get(), st, whole);
+  if (!filled || !TRY(unchanged())) {
+    (void)segments_->remove(whole.segment);
+    TRY(std::move(filled));
+    return fail(Code::kDrift, "{} was modified in the real tree", path);
+  }
+  segments_->note_written(whole.segment);
+  std::unique_lock io(body->io);
+  std::unique_lock lock(mutex_);
+  const Held* node = state_.find(serial);
+  unpinned_.erase(serial);
+  if (node == nullptr || node->body != body || !body->map.has_lower()) {
+    lock.unlock();
+    return segments_->remove(whole.segment);
+  }
+  return append({PinRecord{
+      .serial = serial, .segment = whole.segment, .at = 0, .hash = {}}});
+}
+
+// Hashes what the last mark froze. From then on a flipped bit is found.
+Status Tree::Impl::seal() {
+  struct Range {
+    uint32_t segment;
+    uint64_t at;
+    uint32_t length;
+  };
+  std::vector<Range> ranges;
+  {
+    std::unique_lock lock(mutex_);
+    std::vector<Serial> done;
+    for (Serial serial : unsealed_) {
+      const Held* node = state_.find(serial);
+      bool open = false;
+      if (node != nullptr && node->body)
+        for (const Extent& e : node->body->map.all()) {
+          if (e.where != Where::kSegment) continue;
+          if (e.epoch == state_.epoch()) {
+            open = true;
+            continue;
+          }
+          const State::SealMap* seals = state_.seals(e.segment);
+          for (uint64_t at = e.at; at < e.at + e.length; at += kSealStep) {
+            if (seals != nullptr && seals->contains(at)) continue;
+            ranges.push_back({e.segment, at,
+                              static_cast<uint32_t>(std::min<uint64_t>(
+                                  kSealStep, e.at + e.length - at))});
+          }
+        }
+      if (!open) done.push_back(serial);
+    }
+    for (Serial serial : done) unsealed_.erase(serial);
+  }
+  std::vector<std::byte> block(kSealStep);
+  std::vector<Record> records;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const Range& r = ranges[i];
+    std::span<std::byte> bytes = std::span(block).first(r.length);
+    TRY(read_segment(r.segment, r.at, bytes, false));
+    records.push_back(SealRecord{.segment = r.segment,
+                                 .at = r.at,
+                                 .length = r.length,
+                                 .hash = xxh3_64(bytes)});
+    if (records.size() < kSealBatch && i + 1 < ranges.size()) continue;
+    std::unique_lock lock(mutex_);
+    TRY(append(std::exchange(records, {})));
+  }
+  return {};
+}
+
+// Gives back to the disk what died before any mark saw it. The journal must be
+// durable first: else, after a power loss, an older record could still point
+// to a range that is gone.
+Status Tree::Impl::reclaim(bool all) {
+  std::vector<SegmentRange> ranges;
+  {
+    std::unique_lock lock(mutex_);
+    if (dead_.empty() || (!all && dead_bytes_ < kReclaimAt)) return {};
+    ranges = std::exchange(dead_, {});
+    dead_bytes_ = 0;
+  }
+  TRY(segments_->sync());
+  std::shared_lock lock(mutex_);
+  std::shared_ptr<Journal> journal = journal_;
+  lock.unlock();
+  TRY(journal->sync());
+  std::ranges::sort(ranges, [](const SegmentRange& a, const SegmentRange& b) {
+    return std::tie(a.segment, a.at) < std::tie(b.segment, b.at);
+  });
+  for (size_t i = 0; i < ranges.size();) {
+    SegmentRange run = ranges[i++];
+    while (i < ranges.size() && ranges[i].segment == run.segment &&
+           ranges[i].at <= run.at + run.length) {
+      run.length =
+          std::max(run.length, ranges[i].at + ranges[i].length - run.at);
+      ++i;
+    }
+    uint64_t begin = (run.at + kPage - 1) / kPage * kPage;
+    uint64_t end = (run.at + run.length) / kPage * kPage;
+    if (begin >= end || !segments_->is_mutable(run.segment)) continue;
+    auto done = segments_->punch({run.segment, begin, end - begin});
+    if (!done && done.error().err() != EOPNOTSUPP) return done;
+  }
+  return {};
+}
+
+// When most of the journal is about what no longer is, a new generation.
+Status Tree::Impl::checkpoint_if_due() {
+  {
+    std::shared_lock lock(mutex_);
+    uint64_t needed = state_.nodes().size() * 400 +
+                      state_.deleted().size() * 250 +
+                      state_.marks().size() * 60;
+    if (journal_->bytes() < kCheckpointAt || journal_->bytes() < 3 * needed)
+      return {};
+  }
+  return checkpoint();
+}
+
+std::vector<RelPath> Tree::unpinned() const {
+  std::shared_lock lock(impl_->mutex_);
+  std::vector<RelPath> list;
+  for (Serial serial : impl_->unpinned_)
+    if (const Held* node = impl_->state_.find(serial))
+      if (auto path = impl_->state_.path_of(*node))
+        if (auto parsed = RelPath::parse(*path)) list.push_back(*parsed);
+  std::ranges::sort(list);
+  return list;
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sys_file.h"
+#include "catch_shim.h"
+#include "fs/draft_view.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::fs;
+using stoplog::test::TempDir;
+using stoplog::test::TreeFixture;
+namespace stdfs = std::filesystem;
+
+namespace {
+
+std::string changed_paths(TreeFixture& f, Position at = kEnd) {
+  auto view =
+      open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = at});
+  if (!view) return "<" + view.error().text() + ">";
+  auto list = (*view)->changes();
+  if (!list) return "<" + list.error().text() + ">";
+  std::string paths;
+  for (const RawChange& change : *list)
+    paths += (paths.empty() ? "" : " ") + change.path.str();
+  return paths;
+}
+
+std::string state_text(TreeFixture& f, Position at, std::string_view path) {
+  auto view =
+      open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = at});
+  auto state = (*view)->draft_state(*RelPath::parse(path));
+  if (!state || !*state) return "<absent>";
+  std::string text((*state)->size, '\0');
+  auto n = (*state)->content->read(0, std::as_writable_bytes(std::span(text)));
+  return n ? text : "<" + n.error().text() + ">";
+}
+
+Position marked(TreeFixture& f) {
+  return f.tree->mark(MarkKind::kNamed, 0, "")->position;
+}
+
+sys::Stat stat_of(TreeFixture& f, const std::string& path) {
+  return *sys::statat(f.base.fd(), path);
+}
+
+// What a commit of one file does to the real tree, and says about it.
+BaseChange commit_file(TreeFixture& f, const std::string& path,
+                       const std::string& text) {
+  BaseChange change;
+  change.path = *RelPath::parse(path);
+  if (stdfs::exists(f.base / path)) change.before = stat_of(f, path);
+  f.base.write("stage", text);
+  stdfs::rename(f.base / "stage", f.base / path);
+  change.now = stat_of(f, path);
+  return change;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint keeps the tree and the older marks") {
+  TreeFixture f;
+  f.base.mkdir("d/e");
+  f.base.write("d/e/low", "low");
+  f.base.write("linked", "l");
+  f.open();
+  f.create("new", "one");
+  f.rename("d/e", "e");
+  f.link("linked", "second");
+  Position old = marked(f);
+  f.write("new", "two");
+  f.unlink("e/low");
+  uint64_t ino = f.attr("new").ino;
+  REQUIRE(f.tree->checkpoint());
+  f.create("after", "x");
+  f.reopen();
+  CHECK(f.list("") == "after d e linked new second");
+  CHECK(f.list("e") == "");
+  CHECK(f.read("new") == "two");
+  CHECK(f.attr("new").ino == ino);
+  CHECK(f.at("linked") == f.at("second"));
+  CHECK(state_text(f, old, "new") == "one");
+  CHECK(state_text(f, old, "e/low") == "low");
+  CHECK(f.create("more") == 0);
+  CHECK(f.attr("more").ino != ino);
+}
+
+TEST_CASE("a generation that no mark needs is removed") {
+  TreeFixture f;
+  f.open();
+  f.create("a");
+  REQUIRE(f.tree->checkpoint());
+  f.create("b");
+  REQUIRE(f.tree->checkpoint());
+  size_t files = 0;
+  for (const auto& e : stdfs::directory_iterator(f.draft / "journal"))
+    files += e.is_regular_file() ? 1 : 0;
+  CHECK(files == 1);
+  f.reopen();
+  CHECK(f.list("") == "a b");
+}
+
+TEST_CASE("rollback gives the tree of the mark and can itself be undone") {
+  TreeFixture f;
+  f.base.write("file", "base");
+  f.base.mkdir("dir");
+  f.base.write("dir/low", "low");
+  f.open();
+  f.write("file", "one!");
+  f.create("first", "1");
+  NodeId first = f.at("first");
+  Position one = marked(f);
+  f.write("file", "two!");
+  f.unlink("first");
+  f.create("second", "2");
+  f.unlink("dir/low");
+  f.rmdir("dir");
+  NodeId second = f.at("second");
+  Position two = marked(f);
+
+  REQUIRE(f.tree->rollback(one));
+  CHECK(f.list("") == "dir file first");
+  CHECK(f.read("file") == "one!");
+  CHECK(f.read("first") == "1");
+  CHECK(f.read("dir/low") == "low");
+  CHECK(f.at("first") == first);
+  CHECK(f.read(second) == "2");  // as an unlinked file
+  CHECK(f.tree->getattr(second)->attr.nlink == 0);
+  f.write("file", "tri!");
+  f.reopen();
+  CHECK(f.read("file") == "tri!");
+  CHECK(f.tree->marks().size() == 3);
+
+  REQUIRE(f.tree->rollback(two));
+  CHECK(f.list("") == "file second");
+  CHECK(f.read("file") == "two!");
+  REQUIRE(f.tree->rollback(one));
+  CHECK(f.read("file") == "one!");
+  f.reopen();
+  CHECK(f.read("file") == "one!");
+  CHECK(f.list("") == "dir file first");
+  CHECK(state_text(f, two, "second") == "2");
+  CHECK_FALSE(f.tree->rollback(one + 1));
+}
+
+TEST_CASE("a fork shares data and the two never show in each other") {
+  TreeFixture f, g;
+  f.base.write("low", "low");
+  f.open();
+  f.create("both", "shared");
+  Position at = marked(f);
+  f.create("later", "l");
+  REQUIRE(f.tree->fork_into(g.draft.fd(), at));
+  g.options.draft_dir = g.draft.fd();
+  g.options.base = f.base.fd();
+  auto opened = Tree::open(
+      {.draft_dir = g.draft.fd(), .base = f.base.fd(), .background = false});
+  REQUIRE(opened);
+  g.tree = std::move(*opened);
+  CHECK(g.list("") == "both low");
+  CHECK(g.read("both") == "shared");
+  CHECK(g.write("both", "SHARED") == 0);
+  CHECK(f.write("both", "changed") == 0);
+  CHECK(f.read("both") == "changed");
+  CHECK(g.read("both") == "SHARED");
+  CHECK(f.list("") == "both later low");
+}
+
+TEST_CASE("after a commit what was committed is clean and keeps its number") {
+  TreeFixture f;
+  f.base.write("edit", "old");
+  f.base.write("gone", "g");
+  f.base.mkdir("d");
+  f.open();
+  f.write("edit", "new");
+  f.create("d/made", "made");
+  f.unlink("gone");
+  uint64_t ino = f.attr("edit").ino;
+  Position reviewed = marked(f);
+  f.create("later", "later");
+  f.write("d/made", "MADE");  // touched since
+  std::vector<BaseChange> changes;
+  changes.push_back(commit_file(f, "edit", "new"));
+  changes.push_back(commit_file(f, "d/made", "made"));
+  BaseChange removed;
+  removed.path = *RelPath::parse("gone");
+  removed.before = stat_of(f, "gone");
+  stdfs::remove(f.base / "gone");
+  changes.push_back(removed);
+  REQUIRE(f.tree->commit_base(reviewed, changes));
+  CHECK(changed_paths(f) == "d/made later");
+  CHECK(f.read("edit") == "new");
+  CHECK(f.attr("edit").ino == ino);
+  CHECK(f.read("d/made") == "MADE");
+  CHECK(f.at("gone") == 0);
+  f.reopen();
+  CHECK(changed_paths(f) == "d/made later");
+  CHECK(f.attr("edit").ino == ino);
+  // Clean means live: an edit of the real file shows.
+  f.base.write("edit", "edited by hand");
+  CHECK(f.read("edit") == "edited by hand");
+  // And a name that was committed as removed is free again.
+  f.base.write("gone", "back");
+  CHECK(f.read("gone") == "back");
+}
+
+TEST_CASE("a committed new directory with its files is clean") {
+  TreeFixture f;
+  f.open();
+  f.mkdir("dir");
+  f.create("dir/a", "a");
+  Position reviewed = marked(f);
+  f.base.mkdir("dir");
+  std::vector<BaseChange> changes;
+  changes.push_back(commit_file(f, "dir/a", "a"));
+  changes.back().before.reset();
+  BaseChange dir;
+  dir.path = *RelPath::parse("dir");
+  dir.now = stat_of(f, "dir");
+  changes.push_back(dir);
+  REQUIRE(f.tree->commit_base(reviewed, changes));
+  CHECK(changed_paths(f) == "");
+  CHECK(f.list("dir") == "a");
+  CHECK(f.attr("dir").nlink == 2);
+  f.base.write("dir/b", "b");
+  CHECK(f.list("dir") == "a b");
+}
+
+TEST_CASE("a committed move of a directory is clean and its edits stay held") {
+  TreeFixture f;
+  f.base.mkdir("a/sub");
+  f.base.write("a/sub/x", "x");
+  f.base.write("a/y", "y");
+  f.open();
+  f.rename("a", "b");
+  Position reviewed = marked(f);
+  f.write("b/sub/x", "X");
+  BaseChange moved;
+  moved.before = stat_of(f, "a");
+  stdfs::rename(f.base / "a", f.base / "b");
+  moved.path = *RelPath::parse("b");
+  moved.from = *RelPath::parse("a");
+  moved.now = stat_of(f, "b");
+  REQUIRE(f.tree->commit_base(reviewed, {{moved}}));
+  CHECK(changed_paths(f) == "b/sub/x");
+  CHECK(f.read("b/sub/x") == "X");
+  CHECK(f.read("b/y") == "y");
+  f.reopen();
+  CHECK(f.list("") == "b");
+  CHECK(changed_paths(f) == "b/sub/x");
+  CHECK(f.read("b/sub/x") == "X");
+}
+
+namespace {
+
+struct TextContent : Content {
+  explicit TextContent(std::string t) : text(std::move(t)) {}
+  uint64_t size() const override { return text.size(); }
+  Result<size_t> read(uint64_t offset,
+                      std::span<std::byte> out) const override {
+    if (offset >= text.size()) return 0;
+    size_t n = std::min(out.size(), text.size() - offset);
+    std::memcpy(out.data(), text.data() + offset, n);
+    return n;
+  }
+  std::string text;
+};
+
+}  // namespace
+
+TEST_CASE("rolling back past a commit shows what it replaced as held") {
+  TreeFixture f;
+  std::map<Sha256Digest, std::string> store;
+  f.options.objects = [&](const Sha256Digest& digest)
+      -> Result<std::shared_ptr<const Content>> {
+    return std::make_shared<TextContent>(store.at(digest));
+  };
+  auto keep = [&](const std::string& text) {
+    store[sha256(text)] = text;
+    return sha256(text);
+  };
+  f.base.write("edit", "original");
+  f.base.write("gone", "was here");
+  f.open();
+  Position start = marked(f);
+  f.write("edit", "Original");
+  f.create("made", "made");
+  f.unlink("gone");
+  Position reviewed = marked(f);
+  std::vector<BaseChange> changes;
+  changes.push_back(commit_file(f, "edit", "Original"));
+  changes.back().preimage = keep("original");
+  changes.push_back(commit_file(f, "made", "made"));
+  BaseChange removed;
+  removed.path = *RelPath::parse("gone");
+  removed.before = stat_of(f, "gone");
+  removed.preimage = keep("was here");
+  stdfs::remove(f.base / "gone");
+  changes.push_back(removed);
+  REQUIRE(f.tree->commit_base(reviewed, changes));
+  CHECK(changed_paths(f) == "");
+  auto back = f.tree->rollback(start);
+  if (!back) FAIL(back.error().text());
+  CHECK(f.read("edit") == "original");
+  CHECK(f.read("gone") == "was here");
+  CHECK(f.at("made") == 0);
+  CHECK(changed_paths(f) == "edit gone made");
+  f.reopen();
+  CHECK(f.read("edit") == "original");
+  CHECK(f.list("") == "edit gone");
+}
+
+TEST_CASE("a large file is pinned and then safe from edits of the real one") {
+  TreeFixture f;
+  f.options.take_whole = 1000;
+  std::string text(300000, 'b');
+  f.base.write("big", text);
+  f.open();
+  CHECK(f.write("big", "X", 7) == 0);
+  CHECK(f.tree->unpinned().size() == 1);
+  REQUIRE(f.tree->settle());
+  CHECK(f.tree->unpinned().empty());
+  f.base.write("big", "short now");
+  text[7] = 'X';
+  CHECK(f.read("big") == text);
+  f.reopen();
+  CHECK(f.read("big") == text);
+}
+
+TEST_CASE("a flipped bit in sealed content is found") {
+  TreeFixture f;
+  f.open();
+  f.create("file", std::string(5000, 'f'));
+  marked(f);
+  REQUIRE(f.tree->settle());
+  CHECK(f.read("file") == std::string(5000, 'f'));
+  f.tree.reset();
+  for (const auto& e : stdfs::directory_iterator(f.draft / "segments")) {
+    std::fstream file(e.path(), std::ios::in | std::ios::out);
+    file.seekp(1234);
+    file.put('X');
+  }
+  f.open();
+  std::string out(10, '\0');
+  auto n =
+      f.tree->read(f.at("file"), 0, std::as_writable_bytes(std::span(out)));
+  REQUIRE_FALSE(n);
+  CHECK(n.error().code() == Code::kCorrupt);
+  CHECK(n.error().err() == EIO);
+}
+
+TEST_CASE("a program that rewrites its file again and again stays small") {
+  TreeFixture f;
+  f.open();
+  f.create("file");
+  for (int i = 0; i < 50; ++i) {
+    CHECK(f.truncate("file", 0) == 0);
+    CHECK(f.write("file", std::string(200000, char('a' + i % 26))) == 0);
+  }
+  REQUIRE(f.tree->settle());
+  uint64_t blocks = 0;
+  for (const auto& e : stdfs::directory_iterator(f.draft / "segments")) {
+    struct stat st;
+    ::stat(e.path().c_str(), &st);
+    blocks += uint64_t(st.st_blocks) * 512;
+  }
+  CHECK(blocks < 1000000);
+  f.reopen();
+  CHECK(f.read("file") == std::string(200000, char('a' + 49 % 26)));
+}
+
+TEST_CASE("a torn tail is cut and what was whole stays") {
+  TreeFixture f;
+  f.open();
+  f.create("kept", "kept");
+  f.create("torn", "torn");
+  f.tree.reset();
+  stdfs::path journal = f.draft / "journal" / "00000001";
+  stdfs::resize_file(journal, stdfs::file_size(journal) - 5);
+  f.open();
+  CHECK(f.read("kept") == "kept");
+  CHECK_FALSE(f.tree->recovery_notes().empty());
+  CHECK_FALSE(f.tree->read_only());
+  CHECK(f.create("next") == 0);
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK(f.list("") == "kept next torn");
+}
+
+TEST_CASE("damage in the middle opens read-only and names what is lost") {
+  TreeFixture f;
+  f.open();
+  for (int i = 0; i < 20; ++i) f.create("f" + std::to_string(i), "x");
+  f.tree.reset();
+  stdfs::path journal = f.draft / "journal" / "00000001";
+  auto size = stdfs::file_size(journal);
+  {
+    std::fstream file(journal, std::ios::in | std::ios::out);
+    file.seekp(std::streamoff(size / 2));
+    file.write("DAMAGE", 6);
+  }
+  f.open();
+  CHECK(f.tree->read_only());
+  REQUIRE_FALSE(f.tree->recovery_notes().empty());
+  CHECK(f.read("f0") == "x");
+  CHECK(f.create("no") == EROFS);
+  CHECK(stdfs::file_size(journal) == size);
+}
