@@ -150,7 +150,7 @@ Status ZygoteProcess::give_up_privilege() {
     TRY_CTX(simulate(Wall::kNoNewPrivs), "cannot forbid new privileges");
     TRY_CTX(sys::set_no_new_privs(), "cannot forbid new privileges");
   }
-  if (!without(Wall::kUndumpable)) TRY(sys::set_dumpable(false));
+  TRY(sys::set_dumpable(without(Wall::kUndumpable)));
   // Changes of identity clear it, so it comes last. The socket's end is the
   // other half: it covers the moment before this line.
   if (!without(Wall::kDeath)) TRY(sys::set_parent_death_signal(SIGKILL));
@@ -286,10 +286,10 @@ void run_zygote(ZygotePlan plan, Fd control) {
   ZygoteProcess process(std::move(plan), std::move(control));
   if (auto ready = process.set_up(); !ready) {
     Error error = std::move(ready).error();
-    if (error.code() == Code::kErrno)
-      error = std::move(error).as(Code::kUnsupported);
+    // Changed in place: assigning its own result to it would empty it.
+    if (error.code() == Code::kErrno) std::move(error).as(Code::kUnsupported);
     if (error.hint().empty())
-      error = std::move(error).with_hint(
+      std::move(error).with_hint(
           "'stoplog doctor' tells what this machine lacks");
     process.say(encode(error));
     ::_exit(70);

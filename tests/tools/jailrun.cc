@@ -4,7 +4,7 @@
 //
 //   jailrun [-w DIR] [-s SOURCE] [-H HOME] [-n none|host] [-l LIMIT=VALUE]...
 //           [-c CWD] [-e NAME[=VALUE]]... [-R REPORT] [-x WALL]... [-f WALL]...
-//           [-r REPEAT] -- CMD...
+//           [-r REPEAT] [-b SOURCE[:TARGET]]... -- CMD...
 //
 // -x leaves a wall out and -f lets it fail; no other program can do either.
 // As root the command runs as host id 65533, which must own DIR.
@@ -145,7 +145,8 @@ Options parse(int argc, char** argv) {
         o.repeat = std::atoi(optarg);
         break;
       case 'b':
-        o.spec.binds.push_back({value, value, true});
+        o.spec.binds.push_back({value.substr(0, value.find(':')),
+                                value.substr(value.find(':') + 1), true});
         break;
       default:
         std::exit(2);
@@ -223,6 +224,10 @@ int run_once(const Options& o, Zygote& zygote, const Streams& streams) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, events) < 0)
     return 125;
   Outcome out;
+  // The relay takes signals; a thread that did not block them would die.
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   std::thread supervisor([&] {
     auto tell = [&](char what) { (void)!::write(events[1], &what, 1); };
     out = supervise(running, {.on_stop =

@@ -28,12 +28,13 @@ JX() {
   run_in_jail "${args[@]}" -- sh -c "$2" </dev/null >>"$OUT" 2>&1 || RC=$?
 }
 # REPLACE=exec: in place of this (sub)shell, so that $! is the program's pid.
+# LAUNCH: a program that starts it.
 run_in_jail() {
   RC=0
   if [ "$ADAPTER" = plain ]; then
-    ${REPLACE:-} "$BUILD/tests/jailrun" -w "$P" -R "$REPORT" ${JAILRUN_OPTIONS:-} "$@"
+    ${REPLACE:-} ${LAUNCH:-} "$BUILD/tests/jailrun" -w "$P" -R "$REPORT" ${JAILRUN_OPTIONS:-} "$@"
   else
-    ${REPLACE:-} "$STOPLOG" --workspace "$P" run --quiet --report "$REPORT" "$@"
+    ${REPLACE:-} ${LAUNCH:-} "$STOPLOG" --workspace "$P" run --quiet --report "$REPORT" "$@"
   fi
 }
 # The outcome's field: killed_by, exit, refused_pids, wall_ms, cpu_ms...

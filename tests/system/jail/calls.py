@@ -39,6 +39,7 @@ elif sys.argv[1] == "terminal":
             (0x5412, b"x"),
             (0x541C, b"\x02"),
             (0x5423, b"\x15\0\0\0"),
+            (0x5423, b"\0\0\0\0"),
         ):
             try:
                 fcntl.ioctl(fd, request, value)
