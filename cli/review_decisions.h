@@ -40,6 +40,7 @@ struct Summary {
   Standing standing = Standing::kNone;
   bool undecided = true;  // something in it has no verdict yet
   bool approves = false;  // something in it would be committed
+  bool stale = false;     // approved before, and another change since
   bool operator==(const Summary&) const = default;
 };
 

@@ -129,6 +129,9 @@ void ReviewModel::build_notes() {
                                                           : "note";
     add(fmt::format("{} {}: {}", word, risk.code, risk.message), risk.level);
   }
+  if (items_[open_.item].summary.stale)
+    add("what you approved here has changed since: decide again",
+        diff::Level::kWarn);
   if (change.drift) add("drift: " + *change.drift, diff::Level::kWarn);
   std::string what(name_of(change.kind));
   if (change.lines_added.value_or(0) + change.lines_deleted.value_or(0) > 0)

@@ -67,16 +67,19 @@ Result<Opinion> opinion_on_parts(const Decision& decision,
     opinion.stale = true;
     return opinion;
   }
-  auto chosen = approved_edits(decision, *text);
+  auto chosen = approved_edits(decision, change, *text);
   if (!chosen) {
     opinion.stale = true;
     return opinion;
   }
-  bool all = chosen->size() == text->edits.size() && !change.mode_changed;
+  bool mode = mode_verdict(decision, change) == Verdict::kApproved;
+  bool all =
+      chosen->size() == text->edits.size() && (mode || !change.mode_changed);
   if (all)
     opinion.decided = Decided::kApproved;
   else
-    opinion.decided = chosen->empty() ? Decided::kRejected : Decided::kPartial;
+    opinion.decided =
+        chosen->empty() && !mode ? Decided::kRejected : Decided::kPartial;
   return opinion;
 }
 
@@ -210,14 +213,39 @@ Result<diff::TextDiff> text_of(const diff::Change& change) {
   return diff::diff_texts(TRY(read(change.before)), TRY(read(change.after)));
 }
 
+Sha256Digest mode_digest(const diff::Change& change) {
+  std::string text = "stoplog mode 1\n";
+  for (const auto* state : {&change.before, &change.after}) {
+    if (!*state) continue;
+    text += fmt::format("{:o} {} {}\n", (*state)->mode, (*state)->uid,
+                        (*state)->gid);
+    for (const auto& [name, value] : (*state)->xattrs)
+      text +=
+          fmt::format("{}:{}{}:{}\n", name.size(), name, value.size(), value);
+  }
+  return sha256(text);
+}
+
+std::optional<Verdict> mode_verdict(const Decision& decision,
+                                    const diff::Change& change) {
+  if (!change.mode_changed) return std::nullopt;
+  Sha256Digest digest = mode_digest(change);
+  for (const EditDecision& edit : decision.edits)
+    if (edit.edit == digest) return edit.verdict;
+  return std::nullopt;
+}
+
 Result<std::vector<size_t>> approved_edits(const Decision& decision,
+                                           const diff::Change& change,
                                            const diff::TextDiff& text) {
   std::map<Sha256Digest, size_t> here;
   for (size_t i = 0; i < text.edits.size(); ++i)
     here.emplace(diff::edit_digest(text, i), i);
   std::vector<size_t> chosen;
+  Sha256Digest mode = mode_digest(change);
   for (const EditDecision& edit : decision.edits) {
     if (edit.verdict != Verdict::kApproved) continue;
+    if (change.mode_changed && edit.edit == mode) continue;
     auto found = here.find(edit.edit);
     if (found == here.end())
       return fail(Code::kDrift,
@@ -270,12 +298,19 @@ Status decide_edits(Plan& plan, const diff::Change& change,
     if (request.verdict == Verdict::kRejected)
       plan.rejected.push_back({change.path, words, request.reason});
   }
+  std::optional<Verdict> mode;
+  if (const Decision* before = plan.find(change.path))
+    mode = mode_verdict(*before, change);
   Decision decision = TRY(decision_on(change, request.verdict, request.by));
   decision.confirmed = true;  // it was looked at, part by part
   decision.reason = request.reason;
-  bool whole = std::all_of(
-      verdicts.begin(), verdicts.end(),
-      [&](const auto& verdict) { return verdict == request.verdict; });
+  // What was decided about the mode stands, and only then makes a difference.
+  bool whole =
+      (!mode || mode == request.verdict) &&
+      std::all_of(verdicts.begin(), verdicts.end(), [&](const auto& verdict) {
+        return verdict == request.verdict;
+      });
+  if (mode && !whole) decision.edits.push_back({mode_digest(change), *mode});
   for (size_t i = 0; !whole && i < verdicts.size(); ++i)
     if (verdicts[i])
       decision.edits.push_back({diff::edit_digest(text, i), *verdicts[i]});

@@ -78,7 +78,13 @@ std::vector<std::optional<Verdict>> edit_verdicts(const Plan& plan,
                                                   const diff::TextDiff& text);
 // The approved edits' indices; a part that is no longer there is Code::kDrift.
 Result<std::vector<size_t>> approved_edits(const Decision& decision,
+                                           const diff::Change& change,
                                            const diff::TextDiff& text);
+// Names a change of mode, owner and attributes from what to what: the part of
+// a decision in parts that is not an edit, kept among its edits.
+Sha256Digest mode_digest(const diff::Change& change);
+std::optional<Verdict> mode_verdict(const Decision& decision,
+                                    const diff::Change& change);
 void undecide(Plan& plan, const RelPath& path);
 
 // For the agent to read: a line or more for each rejection still in force.

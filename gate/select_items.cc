@@ -101,19 +101,20 @@ class Selector {
     item.fresh->mode = mode;
   }
 
-  // The base with the approved edits. Mode and name stay the base's: they were
-  // not among what was approved.
+  // The base with the approved edits. The name stays the base's, and so does
+  // the mode unless it was approved as a part of its own.
   Result<Item> part_of(const Change& change, const Decision& decision) {
     diff::TextDiff text = TRY(text_of(change));
-    auto chosen = TRY(approved_edits(decision, text));
+    auto chosen = TRY(approved_edits(decision, change, text));
     std::string content = TRY(diff::apply_edits(text, chosen));
     Item item = TRY(item_of(change));
     if (item.from) {
       item.path = *item.from;
       item.from.reset();
     }
+    bool mode = mode_verdict(decision, change) == Verdict::kApproved;
     const fs::NodeState& attributes =
-        change.before ? *change.before : *change.after;
+        change.before && !mode ? *change.before : *change.after;
     item.fresh = node_of(attributes, sha256(content));
     item.fresh->size = content.size();
     if (change.after) item.fresh->mtime = change.after->mtime;
