@@ -23,8 +23,10 @@
 
 #include "base/units.h"
 #include "jail/environment.h"
+#include "jail/home.h"
 #include "jail/relay.h"
 #include "jail/supervise.h"
+#include "jail/toolchains.h"
 #include "jail/zygote.h"
 
 using namespace stoplog;
@@ -166,14 +168,22 @@ void fill(Options& o) {
   }
   if (o.spec.workspace_tree.empty())
     o.spec.workspace_tree.path = o.spec.workspace;
-  if (o.spec.home.empty()) o.spec.home = "/home/user";
+  const char* home = std::getenv("HOME");
+  const char* path = std::getenv("PATH");
+  if (home == nullptr) home = "/home/user";
+  if (o.spec.home.empty()) o.spec.home = choose_home(home, o.spec.workspace);
+  ToolchainPlan tools = plan_toolchains({.path = path != nullptr ? path : "",
+                                         .home = home,
+                                         .workspace = o.spec.workspace,
+                                         .hidden = {}},
+                                        probe_path);
+  for (Bind& bind : tools.binds) o.spec.binds.push_back(std::move(bind));
   if (o.command.cwd.empty()) o.command.cwd = o.spec.workspace;
   EnvironmentInput input;
   for (char** entry = environ; *entry != nullptr; ++entry)
     input.caller.emplace_back(*entry);
   input.extra = o.env;
-  input.path = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
-                "/usr/bin",        "/sbin",          "/bin"};
+  input.path = tools.path;
   input.cwd = o.command.cwd;
   o.command.env = build_environment(o.spec, input);
 }

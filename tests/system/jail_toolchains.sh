@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What developers run works inside out of the box, under the default limits:
+# compilers, interpreters, debuggers, sanitizers, and toolchains of HOME.
+# ctest: serial
+# ctest: timeout 900
+. "$(dirname "$0")/lib.sh" || exit 1
+. "$TOP/tests/system/jail/adapter.sh"
+
+# works NAME PROGRAM PATTERN COMMAND: skipped by name when PROGRAM is missing.
+works() {
+  case_ "$1"
+  command -v "$2" >/dev/null || {
+    echo "    no $2 here"
+    return 0
+  }
+  JX 'memory=4G pids=512 time=120s' "$4"
+  has "$3"
+}
+
+# A toolchain beneath HOME, as its manager lays it out, with a credential
+# beside it that must not come along.
+fake_toolchains() {
+  mkdir -p "$HOME"/.pyenv/{shims,bin,versions/9.9/bin} "$HOME"/.cargo/bin \
+    "$HOME"/.rustup/toolchains/nightly/bin "$HOME"/.nvm/versions/node/v99/bin
+  printf '#!/bin/sh\nexec "%s/.pyenv/versions/9.9/bin/pythonx"\n' "$HOME" >"$HOME/.pyenv/shims/pythonx"
+  printf '#!/bin/sh\necho python-9.9\n' >"$HOME/.pyenv/versions/9.9/bin/pythonx"
+  printf '#!/bin/sh\nexec "$HOME/.rustup/toolchains/nightly/bin/cargox"\n' >"$HOME/.cargo/bin/cargox"
+  printf '#!/bin/sh\necho cargo-nightly\n' >"$HOME/.rustup/toolchains/nightly/bin/cargox"
+  printf '#!/bin/sh\necho node-v99\n' >"$HOME/.nvm/versions/node/v99/bin/nodex"
+  chmod +x "$HOME"/.pyenv/shims/* "$HOME"/.pyenv/versions/9.9/bin/* \
+    "$HOME"/.cargo/bin/* "$HOME"/.rustup/toolchains/nightly/bin/* \
+    "$HOME"/.nvm/versions/node/v99/bin/*
+  echo DECOYSECRET >"$HOME/.cargo/credentials.toml"
+  chmod -R a+rX "$HOME"
+  PATH=$HOME/.cargo/bin:$HOME/.pyenv/shims:$HOME/.pyenv/bin:$HOME/.nvm/versions/node/v99/bin:/usr/local/bin:/usr/bin:/bin
+  export PATH
+}
+
+attack() {
+  fake_toolchains
+  case_ 'toolchains of HOME'
+  J 'pythonx; cargox; nodex; cat ~/.cargo/credentials.toml; touch ~/.cargo/mine && echo WRITABLE; echo x > ~/.pyenv/x || echo READONLY; echo RAN'
+  ran
+  has '^python-9.9$'
+  has '^cargo-nightly$'
+  has '^node-v99$'
+  has WRITABLE
+  has READONLY
+  lacks DECOYSECRET
+
+  printf 'int main(void) { void *volatile p = __builtin_malloc(100); p = 0; return 0; }\n' >"$P/leak.c"
+  [ "$MODE" = user ] || [ "$ADAPTER" = draft ] || chown "$JAIL_ID" "$P/leak.c"
+  works 'leak checking' gcc 'detected memory leaks' \
+    'gcc -g -fsanitize=address leak.c -o leak && ./leak'
+  works gdb gdb 'exited normally' \
+    'gcc -g leak.c -o plain && gdb -nx -batch -ex run ./plain 2>&1'
+  works strace strace '^[0-9]+ +execve' \
+    'strace -f -o /tmp/trace true && head -n 1 /tmp/trace'
+  works cmake cmake 'BUILT' \
+    'printf "cmake_minimum_required(VERSION 3.10)\nproject(x C)\nadd_executable(x leak.c)\n" >CMakeLists.txt
+     cmake -S . -B b >/dev/null && make -C b >/dev/null && b/x && echo BUILT'
+  works 'node with WebAssembly' node '^wasm 5$' 'node -e "
+const b=new Uint8Array([0,97,115,109,1,0,0,0,1,7,1,96,2,127,127,1,127,3,2,1,0,7,7,1,3,97,100,100,0,0,10,9,1,7,0,32,0,32,1,106,11]);
+const m=[];for(let i=0;i<20;i++)m.push(new WebAssembly.Memory({initial:1,maximum:65536}));
+WebAssembly.instantiate(b).then(r=>console.log(\"wasm\",r.instance.exports.add(2,3)))"'
+  works npm npm '^[0-9]+\.' 'npm --version'
+  works java java '^hello user' \
+    'printf "public class H { public static void main(String[] a) { System.out.println(\"hello user\"); } }" >H.java && java H.java'
+  works 'python and certificates' python3 "'x509_ca': [1-9]" \
+    'python3 -c "import ssl,sqlite3,ctypes,venv;print(ssl.create_default_context().cert_store_stats())"'
+  works 'git commit' git 'committed' \
+    'mkdir r && cd r && git init -q && echo x >f && git add f && git -c user.name=n -c user.email=e commit -qm committed && git log --format=%s'
+  works 'the user has a name' id '^(user|stoplog-test)$' 'whoami'
+  works 'locale and time zone' locale 'UTF-8' 'LC_ALL=C.UTF-8 locale; date +%Z'
+  works 'a server on loopback' python3 '^200$' \
+    'python3 -m http.server 8123 >/dev/null 2>&1 & sleep 1
+     python3 -c "import urllib.request;print(urllib.request.urlopen(\"http://localhost:8123/\").status)"'
+  works 'many processes' make 'MADE' \
+    'printf "all: $(seq -s " " 40 | sed "s/[0-9]*/t&/g")\nt%%:\n\t@sleep 0.01\n" >M; make -j8 -f M && echo MADE'
+}
+everywhere attack
