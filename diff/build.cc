@@ -8,6 +8,7 @@
 #include "diff/change_set.h"
 #include "diff/examine.h"
 #include "diff/git_fold.h"
+#include "diff/guess_moves.h"
 #include "diff/normalize.h"
 #include "diff/parallel.h"
 #include "diff/risk.h"
@@ -46,20 +47,27 @@ void fold_moved_along(std::vector<Change>& changes) {
   });
 }
 
-// Directories that come or go with what lies in them are no rows.
+// Directories that come or go with what lies or lay in them are no rows.
 void set_directories_aside(ChangeSet& set) {
+  std::vector<RelPath> left;  // where things moved away from
+  for (const Change& change : set.changes)
+    if (change.from) left.push_back(*change.from);
+  std::sort(left.begin(), left.end());
+  auto emptied = [&](const RelPath& directory) {
+    auto it = std::lower_bound(left.begin(), left.end(), directory);
+    return it != left.end() && it->is_within(directory);
+  };
   std::vector<Change> shown;
   shown.reserve(set.changes.size());
   for (size_t i = 0; i < set.changes.size(); i++) {
     Change& change = set.changes[i];
-    bool comes_or_goes =
-        (change.kind == Kind::kAdded && is_dir(change.after)) ||
-        (change.kind == Kind::kDeleted && is_dir(change.before));
-    comes_or_goes &= change.git == nullptr;
-    bool has_content = i + 1 < set.changes.size() &&
-                       set.changes[i + 1].path.is_within(change.path);
-    (comes_or_goes && has_content ? set.directories : shown)
-        .push_back(std::move(change));
+    bool comes = change.kind == Kind::kAdded && is_dir(change.after);
+    bool goes = change.kind == Kind::kDeleted && is_dir(change.before);
+    bool told = i + 1 < set.changes.size() &&
+                set.changes[i + 1].path.is_within(change.path);
+    bool aside = change.git == nullptr &&
+                 ((comes && told) || (goes && (told || emptied(change.path))));
+    (aside ? set.directories : shown).push_back(std::move(change));
   }
   set.changes = std::move(shown);
 }
@@ -145,6 +153,7 @@ Result<ChangeSet> build_change_set(const fs::View& view,
                          is_dir(change.after ? change.after : change.before));
   TRY(examine_all(set.changes, {view, options, facts}));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
+  TRY(guess_moves(set.changes));
   fold_moved_along(set.changes);
   set_directories_aside(set);
   name_links(set.changes);

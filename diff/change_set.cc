@@ -22,6 +22,11 @@ uint64_t Change::size() const {
   return after ? after->size : before ? before->size : 0;
 }
 
+std::string Change::shown_path() const {
+  if (path.is_root()) return ".";
+  return git ? path.str() + "/" : path.str();
+}
+
 const Change* ChangeSet::find(const RelPath& path) const {
   auto it = std::lower_bound(
       changes.begin(), changes.end(), path,

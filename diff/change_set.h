@@ -88,8 +88,8 @@ struct Change {
   // A directory that moved with all beneath it: one row, see for_each_moved().
   bool is_moved_directory() const;
   uint64_t size() const;  // of the draft's side, of the base's when deleted
-  // The path as shown: with a final slash for a git directory.
-  std::string shown_path() const { return git ? path.str() + "/" : path.str(); }
+  // The path as shown: with a final slash for a git directory, "." for the top.
+  std::string shown_path() const;
 };
 
 // Ignored files of one top directory, counted instead of listed. What was

@@ -138,25 +138,28 @@ class Normalizer {
     return {};
   }
 
-  // Deleted in the base, yet the draft has something there: it came along with
-  // a directory that moved to this place.
+  // The base had something here that is no more, yet the draft has something:
+  // it came along with a directory that moved to this place, so its old name
+  // is gone, too.
   Status reclaim_moved_along() {
     if (directories_.empty()) return {};
-    std::vector<RelPath> deleted;
+    std::vector<RelPath> replaced;
     for (const auto& [path, slot] : slots_)
-      if (slot.before && !slot.after && !moves_.contains(path) &&
-          directories_.origin(path))
-        deleted.push_back(path);
-    for (const RelPath& path : deleted) {
-      auto state = TRY(view_.draft_state(path));
-      if (!state) continue;
+      if (slot.before && !moves_.contains(path) && directories_.origin(path))
+        replaced.push_back(path);
+    for (const RelPath& path : replaced) {
+      RawChange& slot = slots_[path];
+      if (!slot.after) slot.after = TRY(view_.draft_state(path));
+      if (!slot.after) continue;
+      // Its files tell the rest.
+      if (is_dir(slot.after) && is_dir(slot.before)) continue;
       RelPath origin = *directories_.origin(path);
-      bool dir = state->type == fs::Type::kDir && is_dir(slots_[path].before);
-      slots_[path].after = std::move(state);
-      if (dir) continue;  // its files tell the rest
+      uint32_t command = slot.command;
+      if (left_.contains(origin.str())) continue;
       RawChange& old = slots_[origin];
-      old.command = std::max(old.command, slots_[path].command);
+      old.command = std::max(old.command, command);
       if (!old.before) old.before = TRY(view_.real_state(origin));
+      if (!old.before && !old.after) slots_.erase(origin);
     }
     return {};
   }

@@ -174,6 +174,27 @@ TEST_CASE("a directory moved onto a deleted one tells what was deleted") {
         Told{"deleted a/f", "renamed a -> b", "modified b/f", "deleted b/g"});
 }
 
+TEST_CASE("a view that names the replaced file itself gives the same") {
+  MemoryView view;
+  view.base["a"] = dir();
+  view.base["a/f"] = file("a's f\n");
+  view.base["b"] = dir();
+  view.base["b/f"] = file("b's f\n");
+  view.change("b", dir(), "a");
+  view.change("b/f", file("a's f\n"));
+  CHECK(told(build(view)) ==
+        Told{"deleted a/f", "renamed a -> b", "modified b/f"});
+}
+
+TEST_CASE("a change of the top directory itself is shown as a dot") {
+  MemoryView view;
+  view.base[""] = dir();
+  view.change("", node(fs::Type::kDir, 0700));
+  ChangeSet set = build(view);
+  REQUIRE(set.changes.size() == 1);
+  CHECK(set.changes[0].shown_path() == ".");
+}
+
 TEST_CASE("a directory moved onto a deleted file tells both") {
   MemoryView view;
   view.base["a"] = dir();
@@ -181,7 +202,42 @@ TEST_CASE("a directory moved onto a deleted file tells both") {
   view.base["b"] = file("b was a file\n");
   view.change("b", dir(), "a");
   view.draft["b/f"] = view.base["a/f"];
-  CHECK(told(build(view)) == Told{"deleted a", "type b", "renamed a/f -> b/f"});
+  ChangeSet set = build(view);
+  CHECK(told(set) == Told{"type b", "renamed a/f -> b/f"});
+  REQUIRE(set.directories.size() == 1);
+  CHECK(set.directories[0].path == path("a"));
+}
+
+TEST_CASE("a copy whose source was deleted is a rename") {
+  std::string text(100, 'x');
+  MemoryView view;
+  view.base["old"] = dir();
+  view.base["old/a"] = file(text);
+  view.change("old", std::nullopt);
+  view.change("old/a", std::nullopt);
+  view.change("new", dir());
+  view.change("new/a", file(text, 0755));
+  for (bool digest : {true, false}) {
+    DiffOptions options;
+    options.digest = digest;
+    ChangeSet set = build(view, options);
+    CHECK(told(set) == Told{"renamed old/a -> new/a"});
+    CHECK(set.changes[0].mode_changed);
+    CHECK(set.directories.size() == 2);
+  }
+}
+
+TEST_CASE("copies that could be one or another are not guessed") {
+  std::string text(100, 'x');
+  MemoryView view;
+  for (auto name : {"a", "b"}) {
+    view.base[name] = file(text);
+    view.change(name, std::nullopt);
+  }
+  view.change("c", file(text));
+  CHECK(told(build(view)) == Told{"deleted a", "deleted b", "added c"});
+  view.change("d/b", file(text));
+  CHECK(told(build(view)) == Told{"deleted a", "added c", "renamed b -> d/b"});
 }
 
 TEST_CASE("directories that come with their files are no rows") {

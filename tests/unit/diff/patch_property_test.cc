@@ -260,6 +260,11 @@ TEST_CASE("git diff names the same paths as we do") {
         for (std::string_view top : {"base/", "draft/"})
           if (path.starts_with(top)) path = path.substr(top.size());
         if (status == "T") status = "M";
+        if (status[0] == 'R') {  // an exact copy whose source was deleted
+          out.insert("D " + path);
+          std::getline(in, path, '\0');
+          status = "A";
+        }
         out.insert(status + " " + path);
       }
     };

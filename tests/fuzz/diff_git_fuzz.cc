@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The readers of a git directory over any bytes: no read outside, no growth
+// beyond the input, and an index that reads compares equal to itself.
+#include <cstdlib>
+#include <string_view>
+
+#include "diff/git_config.h"
+#include "diff/git_index.h"
+#include "diff/git_object.h"
+
+using namespace stoplog;
+using namespace stoplog::diff;
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check_index(std::string_view input) {
+  auto reader = IndexReader::open(input);
+  if (!reader) return;
+  size_t bytes = 0;
+  for (;;) {
+    auto entry = reader->next();
+    if (!entry || !*entry) break;
+    bytes += 1;
+    require(bytes <= input.size());
+  }
+  if (auto same = compare_indexes(input, input)) require(!same->any());
+  (void)compare_indexes("", input);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view input(reinterpret_cast<const char*>(data), size);
+  check_index(input);
+  if (auto commit = parse_loose_commit(input))
+    require(commit->subject.size() <= 200);
+  (void)parse_ref(input);
+  (void)parse_packed_refs(input);
+  (void)parse_git_config(input);
+  return 0;
+}
