@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diff/paint.h"
 
+#include <cstdlib>
+
 #include "base/escape.h"
 #include "diff/select.h"
 
@@ -59,6 +61,28 @@ bool is_listed(const Change& change, bool ignored,
       !change.is_danger())
     return false;
   return is_selected(change, paths);
+}
+
+void HunkCounter::start(std::string_view header) {
+  auto count = [&](char sign) -> long {
+    size_t at = header.find(sign) + 1;
+    size_t end = header.find(' ', at);
+    std::string range(header.substr(at, end - at));
+    size_t comma = range.find(',');
+    return comma == std::string::npos
+               ? 1
+               : std::strtol(range.c_str() + comma + 1, nullptr, 10);
+  };
+  old_left_ = count('-');
+  new_left_ = count('+');
+}
+
+bool HunkCounter::is_content(std::string_view line) {
+  if ((old_left_ <= 0 && new_left_ <= 0) || line.empty() || line[0] == '\\')
+    return false;
+  old_left_ -= line[0] != '+';
+  new_left_ -= line[0] != '-';
+  return true;
 }
 
 std::string plural(uint64_t count, std::string_view one,

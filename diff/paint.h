@@ -26,6 +26,20 @@ char letter_of(const Change& change);
 bool is_listed(const Change& change, bool ignored,
                const std::vector<RelPath>& paths);
 
+// Tells lines of content from headers in a patch of our own making: it counts
+// the lines that each hunk announces, so no content can pass for a header.
+class HunkCounter {
+ public:
+  // A line "@@ -1,2 +3,4 @@ …".
+  void start(std::string_view header);
+  // Whether this line belongs to the hunk; counts it if so. The remark about a
+  // missing newline does not.
+  bool is_content(std::string_view line);
+
+ private:
+  long old_left_ = 0, new_left_ = 0;
+};
+
 std::string plural(uint64_t count, std::string_view one, std::string_view many);
 
 }  // namespace stoplog::diff

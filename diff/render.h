@@ -46,6 +46,9 @@ Status render_name_status(const fs::View& view, const ChangeSet& set,
 // as delta understands it; binaries are named, not printed.
 Status render_terminal(const fs::View& view, const ChangeSet& set,
                        const RenderOptions& options, const Sink& sink);
+// `diff --html`: one page that stands alone.
+Status render_html(const fs::View& view, const ChangeSet& set,
+                   const RenderOptions& options, const Sink& sink);
 // After `run`: counts and the names of dangers and deletions.
 void render_summary(const ChangeSet& set, const RenderOptions& options,
                     const Sink& sink);

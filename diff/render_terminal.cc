@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include "base/escape.h"
 #include "base/units.h"
 #include "diff/file_patch.h"
@@ -13,8 +11,7 @@ namespace stoplog::diff {
 namespace {
 
 // Takes a patch of our own making in pieces, and gives it line by line:
-// content escaped, tabs expanded, everything coloured. It counts the lines
-// that each hunk announces, so no content can pass for a header.
+// content escaped, tabs expanded, everything coloured.
 class Colouring {
  public:
   Colouring(const RenderOptions& options, const Sink& sink)
@@ -33,16 +30,9 @@ class Colouring {
 
  private:
   void line(std::string_view text) {
-    if ((old_left_ > 0 || new_left_ > 0) && !text.empty()) {
-      char origin = text[0];
-      if (origin != '\\') {
-        old_left_ -= origin != '+';
-        new_left_ -= origin != '-';
-        return content(origin, text.substr(1));
-      }
-    }
+    if (counter_.is_content(text)) return content(text[0], text.substr(1));
     if (text.starts_with("@@ ")) {
-      start_hunk(text);
+      counter_.start(text);
       size_t end = text.find(" @@", 3);
       std::string_view range = text.substr(0, end + 3);
       sink_(paint(options_.color, Ink::kCyan, range) +
@@ -53,21 +43,6 @@ class Colouring {
     sink_((head ? std::string(text)
                 : paint(options_.color, Ink::kBold, escape(text))) +
           "\n");
-  }
-
-  // "@@ -1,2 +3,4 @@": how many lines of each side follow.
-  void start_hunk(std::string_view text) {
-    auto count = [&](char sign) -> long {
-      size_t at = text.find(sign) + 1;
-      size_t end = text.find(' ', at);
-      std::string range(text.substr(at, end - at));
-      size_t comma = range.find(',');
-      return comma == std::string::npos
-                 ? 1
-                 : std::strtol(range.c_str() + comma + 1, nullptr, 10);
-    };
-    old_left_ = count('-');
-    new_left_ = count('+');
   }
 
   void content(char origin, std::string_view text) {
@@ -107,7 +82,7 @@ class Colouring {
   const RenderOptions& options_;
   const Sink& sink_;
   std::string pending_;
-  long old_left_ = 0, new_left_ = 0;
+  HunkCounter counter_;
 };
 
 // What stands above a file's patch: its risks, and what a patch cannot say.
