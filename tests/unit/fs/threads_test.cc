@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many threads in one tree, with the slow pool at work; run under TSan too.
+#include <random>
+#include <thread>
+
+#include "catch_shim.h"
+#include "fs/draft_view.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::fs;
+using stoplog::test::TreeFixture;
+
+namespace {
+
+struct Counting : Observer {
+  std::atomic<uint64_t> told{0};
+  void invalidate(std::span<const Invalidation> list) override {
+    told += list.size();
+  }
+  void drift(const DriftNote&) override { ++told; }
+  void denied(const Denial&) override {}
+};
+
+void visit(Tree& tree, std::mt19937& random, const Caller& caller) {
+  std::string name = "n" + std::to_string(random() % 12);
+  std::string other = "n" + std::to_string(random() % 12);
+  auto dir = tree.lookup(kRootId, random() % 2 ? "d" : "e");
+  if (!dir) return;
+  std::byte block[512] = {};
+  switch (random() % 12) {
+    case 0:
+    case 1:
+      if (auto made = tree.mknod(dir->id, name, S_IFREG | 0644, 0, caller))
+        tree.forget(made->id, 1);
+      break;
+    case 2:
+      (void)tree.unlink(dir->id, name, caller);
+      break;
+    case 3:
+      (void)tree.rename(dir->id, name, dir->id, other, 0, caller);
+      break;
+    case 4:
+      (void)tree.readdir_plus(dir->id, 0, [&](const DirItem& item) {
+        if (item.entry) tree.forget(item.entry->id, 1);
+        return true;
+      });
+      break;
+    case 5:
+      tree.lower_changed(dir->id, name);
+      break;
+    default:
+      if (auto file = tree.lookup(dir->id, name)) {
+        if (random() % 2)
+          (void)tree.write(file->id, random() % 4000, block, {});
+        else
+          (void)tree.read(file->id, 0, block);
+        if (random() % 8 == 0)
+          (void)tree.setattr(
+              file->id, {.set = kSetSize, .size = random() % 3000}, caller);
+        (void)tree.getattr(file->id);
+        tree.forget(file->id, 1);
+      }
+  }
+  tree.forget(dir->id, 1);
+}
+
+}  // namespace
+
+TEST_CASE("threads in one tree leave it whole") {
+  TreeFixture f;
+  Counting observer;
+  f.options.take_whole = 1000;
+  for (const char* dir : {"d", "e"}) {
+    f.base.mkdir(dir);
+    for (int i = 0; i < 8; ++i)
+      f.base.write(std::string(dir) + "/n" + std::to_string(i),
+                   std::string(size_t(400 * i), 'x'));
+  }
+  f.open();
+  f.tree.reset();
+  auto opened = Tree::open({.draft_dir = f.draft.fd(),
+                            .base = f.base.fd(),
+                            .observer = &observer,
+                            .take_whole = 1000,
+                            .background = true});
+  REQUIRE(opened);
+  f.tree = std::move(*opened);
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        std::mt19937 random(t);
+        for (int i = 0; i < 400; ++i) visit(*f.tree, random, f.caller);
+      });
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        (void)f.tree->mark(MarkKind::kNamed, 0, "");
+        (void)f.tree->fsync();
+        if (i % 7 == 3) (void)f.tree->checkpoint();
+        if (i == 10) (void)f.tree->rollback(f.tree->marks().front().position);
+        (void)f.tree->stats();
+      }
+    });
+  }
+  REQUIRE(f.tree->settle());
+  auto look = [&] {
+    std::string all;
+    for (const char* dir : {"d", "e"}) {
+      std::istringstream names(f.list(dir));
+      for (std::string name; names >> name;) {
+        std::string path = std::string(dir) + "/" + name;
+        std::string text = f.read(path);
+        all += path + " " + std::to_string(f.attr(path).ino) + " " +
+               xxh3(std::as_bytes(std::span(text))).hex() + "\n";
+      }
+    }
+    return all;
+  };
+  std::string before = look();
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK(look() == before);
+}
