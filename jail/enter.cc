@@ -63,12 +63,6 @@ Status restrict_files(const Prepared& prepared) {
   return sys::landlock_restrict_self(ruleset.get());
 }
 
-Status filter_calls(const Prepared& prepared) {
-  TRY(simulated(prepared.fail, Wall::kSeccomp));
-  TRY(sys::install_seccomp(prepared.seccomp.arguments));
-  return sys::install_seccomp(prepared.seccomp.numbers);
-}
-
 // The streams, at 0 to 2. All three came in above 2, so none overwrites
 // another.
 Status place_streams(const std::array<int, 3>& stdio) {
@@ -145,6 +139,12 @@ Status simulated(const WallSet& fail, Wall wall) {
   return {};
 }
 
+Status filter_calls(const Prepared& prepared) {
+  TRY(simulated(prepared.fail, Wall::kSeccomp));
+  TRY(sys::install_seccomp(prepared.seccomp.arguments));
+  return sys::install_seccomp(prepared.seccomp.numbers);
+}
+
 EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
                            const std::array<int, 3>& stdio) {
   const WallSet& without = prepared.leave_out;
@@ -165,16 +165,14 @@ EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
     if (!s) return wall_failed("drop capabilities", s.error());
   }
   if (::chdir(request.cwd.c_str()) < 0)
-    return {
-        .what = EnterFailure::What::kCwd, .err = errno, .text = request.cwd};
+    return {.what = EnterFailure::What::kCwd,
+            .err = errno,
+            .text = request.cwd.substr(0, 1000)};
   ::umask(request.umask);
   unblock_signals();
   if (!without.has(Wall::kLandlock))
     if (auto s = restrict_files(prepared); !s)
       return wall_failed("restrict file access with Landlock", s.error());
-  if (!without.has(Wall::kSeccomp))
-    if (auto s = filter_calls(prepared); !s)
-      return wall_failed("install the system call filter", s.error());
   const int err = exec_found(request);
   return {
       .what = EnterFailure::What::kExec, .err = err, .text = request.argv[0]};

@@ -74,20 +74,39 @@ Result<Fd> make_dir(int root, const std::string& path, mode_t mode) {
   return at;
 }
 
-struct Place {
-  Fd parent;
-  std::string name;
-};
-Result<Place> place_of(int root, const std::string& path) {
-  const RelPath rel = TRY(RelPath::parse(beneath(path)));
-  Fd parent = TRY(make_dir(root, rel.parent().str(), 0755));
-  return Place{std::move(parent), std::string(rel.name())};
-}
+// The directory in which something is to be made. Most of the plan lies in one
+// directory after another, so the last one is kept open.
+class Places {
+ public:
+  explicit Places(int root) : root_(root) {}
+  struct Place {
+    int parent = -1;
+    std::string name;
+  };
+  Result<Place> of(const std::string& path) {
+    const std::string_view rel = beneath(path);
+    const size_t slash = rel.rfind('/');
+    std::string parent(slash == rel.npos ? "" : rel.substr(0, slash));
+    if (!last_ || parent != parent_) {
+      last_ = TRY(make_dir(root_, parent, 0755));
+      parent_ = std::move(parent);
+    }
+    return Place{last_.get(), std::string(rel.substr(slash + 1))};
+  }
+  int root() const { return root_; }
+  // After a mount: what was below a path is now something else.
+  void forget() { last_.reset(); }
 
-Status make_file(int root, const MountOp& op) {
-  Place place = TRY(place_of(root, op.target));
-  auto file = sys::openat(place.parent.get(), place.name,
-                          O_WRONLY | O_CREAT | O_EXCL, op.mode);
+ private:
+  int root_;
+  std::string parent_;
+  Fd last_;
+};
+
+Status make_file(Places& places, const MountOp& op) {
+  const Places::Place place = TRY(places.of(op.target));
+  auto file = sys::openat(place.parent, place.name, O_WRONLY | O_CREAT | O_EXCL,
+                          op.mode);
   if (!file) {
     // A file of HOME that is there already is the agent's to keep.
     if (file.error().err() == EEXIST && !op.required) return {};
@@ -96,17 +115,17 @@ Status make_file(int root, const MountOp& op) {
   return sys::write_full(file->get(), op.content);
 }
 
-Status attach(int root, const MountOp& op, int mount, bool is_dir) {
-  if (is_dir) {
-    Fd target = TRY(make_dir(root, op.target, 0755));
-    return sys::attach_mount(mount, target.get());
-  }
-  Place place = TRY(place_of(root, op.target));
-  auto made = sys::openat(place.parent.get(), place.name,
-                          O_WRONLY | O_CREAT | O_NONBLOCK, 0644);
-  if (!made) return std::unexpected(std::move(made).error());
-  Fd target =
-      TRY(sys::open_path_beneath(root, std::string(beneath(op.target))));
+Result<Fd> mount_point(Places& places, const MountOp& op, bool is_dir) {
+  if (is_dir) return make_dir(places.root(), op.target, 0755);
+  const Places::Place place = TRY(places.of(op.target));
+  TRY(sys::openat(place.parent, place.name, O_WRONLY | O_CREAT | O_NONBLOCK,
+                  0644));
+  return sys::open_path_beneath(place.parent, place.name);
+}
+
+Status attach(Places& places, const MountOp& op, int mount, bool is_dir) {
+  Fd target = TRY(mount_point(places, op, is_dir));
+  if (is_dir) places.forget();
   return sys::attach_mount(mount, target.get());
 }
 
@@ -126,18 +145,18 @@ Result<Fd> fresh_mount(const MountOp& op) {
   return sys::new_mount(type, options, attributes(op.flags));
 }
 
-Status apply(int root, const MountOp& op, const Fd& source,
+Status apply(Places& places, const MountOp& op, const Fd& source,
              std::vector<Fd>& memory) {
   switch (op.kind) {
     case MountKind::kDir:
-      TRY(make_dir(root, op.target, op.mode));
+      TRY(make_dir(places.root(), op.target, op.mode));
       return {};
     case MountKind::kLink: {
-      Place place = TRY(place_of(root, op.target));
-      return sys::symlinkat(op.source, place.parent.get(), place.name);
+      const Places::Place place = TRY(places.of(op.target));
+      return sys::symlinkat(op.source, place.parent, place.name);
     }
     case MountKind::kFile:
-      return make_file(root, op);
+      return make_file(places, op);
     case MountKind::kBind:
     case MountKind::kTree: {
       if (!source) return {};
@@ -145,13 +164,13 @@ Status apply(int root, const MountOp& op, const Fd& source,
       // directory by definition.
       bool is_dir = op.kind == MountKind::kTree;
       if (!is_dir) is_dir = S_ISDIR(TRY(sys::fstat(source.get())).mode);
-      return attach(root, op, source.get(), is_dir);
+      return attach(places, op, source.get(), is_dir);
     }
     case MountKind::kTmpfs:
     case MountKind::kDevpts:
     case MountKind::kProc: {
       Fd mount = TRY(fresh_mount(op));
-      TRY(attach(root, op, mount.get(), true));
+      TRY(attach(places, op, mount.get(), true));
       if (op.kind == MountKind::kTmpfs) memory.push_back(std::move(mount));
       return {};
     }
@@ -223,8 +242,9 @@ Result<std::vector<Fd>> build_root(OpenedPlan plan) {
   Fd root = TRY(new_root());
   std::vector<Fd> memory;
   TRY(make_dir(root.get(), kEmptyDir, 0555));
+  Places places(root.get());
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    TRY(explain(apply(root.get(), plan.ops[i], plan.sources[i], memory),
+    TRY(explain(apply(places, plan.ops[i], plan.sources[i], memory),
                 plan.ops[i]));
   TRY_CTX(sys::add_mount_attributes(root.get(), MOUNT_ATTR_RDONLY,
                                     sys::Depth::kOne),

@@ -69,15 +69,17 @@ struct Zygote::State {
   std::optional<Error> broken;
   std::vector<std::string> left_out;
   std::vector<std::shared_ptr<const Fd>> memory;
+  // An init that was asked for, its reply not yet read; or one that is ready.
+  std::optional<CgroupSet> pending;
   std::optional<Spare> spare;
   std::optional<CgroupPlaces> places;
   uint64_t next_group = 1;
   std::string owner;  // "PID-START" in the names of our groups
 
   Status wait_ready_locked();
-  Result<Packet> ask(Message message, uint64_t argument,
-                     std::span<const int> fds);
-  Result<Spare> make_spare();
+  Result<Packet> receive_reply(Message message);
+  Status request_spare();
+  Status receive_spare();
   CgroupSet make_groups();
 };
 
@@ -107,7 +109,7 @@ Result<Zygote> Zygote::start(const JailSpec& spec) {
   auto state = std::make_unique<State>();
   clone_args args{};
   args.exit_signal = SIGCHLD;
-  args.flags = namespace_flags(spec);
+  args.flags = namespace_flags(spec) | CLONE_CLEAR_SIGHAND;
   auto pid = sys::clone3(args, &state->pidfd);
   if (pid && spec.test_fail.has(Wall::kIdentity) && *pid == 0) ::_exit(0);
   if (!pid) return std::unexpected(explain_clone(std::move(pid).error()));
@@ -134,6 +136,8 @@ Result<Zygote> Zygote::start(const JailSpec& spec) {
                                .context("cannot map the jail's user")
                                .as(Code::kUnsupported));
   TRY(send_message(zygote.state_->control.get(), Writer(Message::kGo).data()));
+  // The first init is made while our caller goes on.
+  TRY(zygote.state_->request_spare());
   return zygote;
 }
 
@@ -163,12 +167,7 @@ Status Zygote::wait_ready() {
   return state_->wait_ready_locked();
 }
 
-Result<Packet> Zygote::State::ask(Message message, uint64_t argument,
-                                  std::span<const int> fds) {
-  TRY(wait_ready_locked());
-  TRY_CTX(
-      send_message(control.get(), Writer(message).number(argument).data(), fds),
-      "the jail is gone");
+Result<Packet> Zygote::State::receive_reply(Message message) {
   Packet packet = TRY(receive(control.get()));
   if (packet.data.empty()) return fail(Code::kInternal, "the jail is gone");
   if (Reader(packet.data).kind() != message || packet.fds.size() != 2)
@@ -188,36 +187,53 @@ CgroupSet Zygote::State::make_groups() {
   return set;
 }
 
-Result<Spare> Zygote::State::make_spare() {
-  TRY(wait_ready_locked());
-  Spare made;
-  made.cgroup = make_groups();
+Status Zygote::State::request_spare() {
+  if (spare || pending || broken) return {};
+  CgroupSet groups = make_groups();
   std::vector<Fd> joins;
   std::vector<int> fds;
-  if (made.cgroup.version() == 1) {
-    joins = TRY(made.cgroup.join_fds());
+  if (groups.version() == 1) {
+    joins = TRY(groups.join_fds());
     for (const Fd& fd : joins) fds.push_back(fd.get());
-  } else if (made.cgroup.clone_fd() >= 0) {
-    fds.push_back(made.cgroup.clone_fd());
+  } else if (groups.clone_fd() >= 0) {
+    fds.push_back(groups.clone_fd());
   }
-  Packet packet = TRY(ask(Message::kMakeInit,
-                          static_cast<uint64_t>(made.cgroup.version()), fds));
+  const auto version = static_cast<uint64_t>(groups.version());
+  TRY_CTX(send_message(control.get(),
+                       Writer(Message::kMakeInit).number(version).data(), fds),
+          "the jail is gone");
+  pending = std::move(groups);
+  return {};
+}
+
+Status Zygote::State::receive_spare() {
+  TRY(wait_ready_locked());
+  if (!pending) return {};
+  Spare made;
+  made.cgroup = std::move(*pending);
+  pending.reset();
+  Packet packet = TRY(receive_reply(Message::kMakeInit));
   made.control = std::move(packet.fds[0]);
   made.pidfd = std::move(packet.fds[1]);
   made.pid = TRY(pid_of(made.pidfd.get()));
-  return made;
+  spare = std::move(made);
+  return {};
 }
 
 Result<Pty> Zygote::open_pty() {
   std::lock_guard lock(state_->mutex);
-  Packet packet = TRY(state_->ask(Message::kOpenPty, 0, {}));
+  // Replies come in the order of requests.
+  TRY(state_->receive_spare());
+  TRY_CTX(send_message(state_->control.get(), Writer(Message::kOpenPty).data()),
+          "the jail is gone");
+  Packet packet = TRY(state_->receive_reply(Message::kOpenPty));
   return Pty{std::move(packet.fds[0]), std::move(packet.fds[1])};
 }
 
 void Zygote::prepare_next() {
   std::lock_guard lock(state_->mutex);
-  if (state_->spare) return;
-  if (auto made = state_->make_spare()) state_->spare = std::move(*made);
+  // What goes wrong here goes wrong again, and is told, at the next spawn().
+  (void)state_->request_spare();
 }
 
 Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,
@@ -227,12 +243,10 @@ Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,
   auto running = std::make_shared<Running>();
   {
     std::lock_guard lock(state_->mutex);
-    if (state_->spare) {
-      spare = std::move(*state_->spare);
-      state_->spare.reset();
-    } else {
-      spare = TRY(state_->make_spare());
-    }
+    TRY(state_->request_spare());
+    TRY(state_->receive_spare());
+    spare = std::move(*state_->spare);
+    state_->spare.reset();
     running->memory_ = state_->memory;
   }
   running->argv_ = command.argv;

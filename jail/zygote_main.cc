@@ -72,8 +72,9 @@ Status tidy_descriptors(const JailSpec& spec, Fd& control) {
   return {};
 }
 
+// Handlers are gone by CLONE_CLEAR_SIGHAND; what was ignored still is.
 void reset_signals() {
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  for (int number = 1; number < SIGRTMIN; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
