@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text functions of base over any bytes: what they promise must hold.
-#include <cstdlib>
-#include <string_view>
-
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/glob.h"
 #include "base/relpath.h"
 #include "base/units.h"
+#include "fuzz.h"
 
 using namespace stoplog;
 
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check_escape(std::string_view input) {
   std::string shown = escape(input);
@@ -55,10 +49,7 @@ void check_parsers(std::string_view input) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size);
-extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
-  std::string_view input(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view input) {
   check_escape(input);
   check_parsers(input);
-  return 0;
 }

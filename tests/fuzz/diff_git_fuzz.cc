@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// fuzz: sources diff/git_index.cc diff/git_object.cc diff/git_config.cc
+//
 // The readers of a git directory over any bytes: no read outside, no growth
 // beyond the input, and an index that reads compares equal to itself.
 #include <cstdlib>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// fuzz: sources diff/hunks.cc diff/windows.cc diff/git_library.cc
+// fuzz: sources diff/risk_text.cc diff/secrets.cc
+//
 // Two texts out of one input: all edits give the new text and none the old,
 // hunks count their lines right, and the looks for risks stay within bounds.
 #include <cstdlib>
