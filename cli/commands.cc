@@ -13,12 +13,17 @@ namespace stoplog::cli {
 
 #define STOPLOG_COMMANDS(X) \
   X(completion)             \
+  X(daemon)                 \
+  X(doctor)                 \
   X(help)                   \
   X(log)                    \
+  X(mount)                  \
   X(policy)                 \
   X(ps)                     \
+  X(run)                    \
   X(stop)                   \
   X(switch)                 \
+  X(unmount)                \
   X(version)
 
 #define STOPLOG_DECLARE(name) extern const Command k_##name##_command;

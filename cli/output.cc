@@ -74,6 +74,12 @@ void Output::note(std::string_view text) {
   to_stderr(fmt::format("stoplog: {}", text));
 }
 
+void Output::say(std::string_view text) {
+  flush();
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (!text.empty()) to_stderr(std::string(text));
+}
+
 void Output::hint(std::string_view text) {
   flush();
   to_stderr(fmt::format("{} {}", colored("hint:", "33", error_color_), text));

@@ -40,6 +40,8 @@ class Output {
   // One line to stderr: "stoplog: text".
   void note(std::string_view text);
   void hint(std::string_view text);
+  // Text of several lines to stderr, as it is.
+  void say(std::string_view text);
   void error(const Error& error);
 
   // $STOPLOG_PAGER, $PAGER, else less -FRX; "" or "cat" is none.

@@ -28,7 +28,7 @@
 namespace stoplog::draft {
 
 struct StartOptions {
-  // Run as `PROGRAM daemon --draft ID --ready-fd 3`.
+  // Run as `PROGRAM daemon --serve ID --ready-fd 3`.
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments{};  // more of them
   // What the daemon must be made of; unset: a living one will do. An idle

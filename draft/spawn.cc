@@ -62,7 +62,7 @@ Status start_daemon(const Layout& layout, const std::string& id,
   Fd null = TRY(sys::openat(AT_FDCWD, "/dev/null", O_RDWR));
   Fd log = TRY_CTX(open_log(layout, id), "cannot open the daemon's log");
   sys::Pipe ready = TRY(sys::pipe());
-  std::vector<std::string> words = {options.program, "daemon", "--draft", id,
+  std::vector<std::string> words = {options.program, "daemon", "--serve", id,
                                     "--ready-fd",    "3"};
   if (options.shape) {
     words.push_back("--shape");

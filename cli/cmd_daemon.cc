@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// `daemon`: what the CLI starts by itself; hidden from the overview.
+#include "base/log.h"
+#include "cli/command.h"
+#include "draft/daemon.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"serve", 0, "ID"},
+                                   {"ready-fd", 0, "N"},
+                                   {"shape", 0, "TEXT"},
+                                   {"idle", 0, "MS"}};
+
+Result<int> run(Context& context, const Args& args) {
+  auto id = args.value("serve");
+  if (!id) return fail(Code::kUsage, "--serve is missing");
+  draft::DaemonOptions options{.layout = *TRY(context.layout()), .draft = *id};
+  if (auto fd = args.value("ready-fd"))
+    options.ready_fd =
+        static_cast<int>(TRY(parse_number(*fd, "ready-fd", 3, 1023)));
+  if (auto text = args.value("shape"))
+    options.shape = TRY(draft::Shape::from_text(*text));
+  if (auto ms = args.value("idle"))
+    options.idle = std::chrono::milliseconds(
+        TRY(parse_number(*ms, "idle", 1, 1'000'000'000)));
+  log::set_level(log::Level::kInfo);
+  TRY(draft::run_daemon(options, draft::make_core));
+  return 0;
+}
+
+}  // namespace
+
+extern const Command k_daemon_command{
+    .name = "daemon",
+    .summary = "",
+    .help =
+        "usage: stoplog daemon --serve ID [--ready-fd N] [--shape TEXT]\n"
+        "                      [--idle MS]\n"
+        "\n"
+        "Serves one draft. Started by other commands when it is needed.\n"
+        "\n"
+        "example: stoplog daemon --serve 1a2b3c4d\n",
+    .options = kOptions,
+    .run = run};
+
+}  // namespace stoplog::cli

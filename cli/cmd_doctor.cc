@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "base/json.h"
+#include "base/sys_file.h"
+#include "cli/command.h"
+#include "cli/doctor_checks.h"
+#include "cli/exit_codes.h"
+#include "draft/jail_setup.h"
+#include "draft/workspace.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"json"}};
+
+using jail::Check;
+using jail::Verdict;
+
+const char* word_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kWarn:
+      return "warn";
+    case Verdict::kFail:
+      return "fail";
+  }
+  return "fail";
+}
+
+std::string json_of(const std::vector<Check>& checks, const jail::Held& limits,
+                    bool ok) {
+  Json list = Json::array();
+  for (const Check& check : checks)
+    list.push(Json::object()
+                  .set("name", check.name)
+                  .set("state", word_of(check.verdict))
+                  .set("detail", check.detail)
+                  .set("hint", check.hint.empty() ? Json() : Json(check.hint)));
+  Json held = Json::object();
+  for (jail::LimitKind kind : jail::kAllLimits)
+    held.set(jail::limit_name(kind), jail::mechanism_name(limits[kind]));
+  // By the daemon itself, whatever the machine.
+  held.set("disk", "supervisor").set("inodes", "supervisor");
+  return Json::object()
+             .set("version", 1)
+             .set("ok", ok)
+             .set("checks", list)
+             .set("limits", held)
+             .dump() +
+         "\n";
+}
+
+void print(Output& out, const Check& check) {
+  const char* color = check.verdict == Verdict::kOk     ? "32"
+                      : check.verdict == Verdict::kWarn ? "33"
+                                                        : "31;1";
+  std::string word = fmt::format("{:<4}", word_of(check.verdict));
+  if (out.color()) word = fmt::format("\x1b[{}m{}\x1b[m", color, word);
+  out.write(
+      fmt::format("{} {:<11} {}\n", word, check.name, escape(check.detail)));
+  if (!check.hint.empty())
+    out.write(fmt::format("                 hint: {}\n", escape(check.hint)));
+}
+
+Result<int> run(Context& context, const Args& args) {
+  const draft::Layout& layout = *TRY(context.layout());
+  std::vector<Check> checks = {check_fuse()};
+  jail::ProbeReport probe =
+      jail::probe_jail(draft::jail_identity("doctor", {}));
+  checks.insert(checks.end(), probe.checks.begin(), probe.checks.end());
+  checks.push_back(check_watches());
+  checks.push_back(check_reflink(layout));
+  checks.push_back(check_space(layout));
+  checks.push_back(check_state(layout));
+  if (auto workspace = context.workspace())
+    checks.push_back(check_workspace_fs((*workspace)->path));
+  bool ok = true;
+  for (const Check& check : checks)
+    if (check.verdict == Verdict::kFail) ok = false;
+  if (args.has("json")) {
+    context.out.write(json_of(checks, probe.limits, ok));
+    return ok ? kDone : kCannotHold;
+  }
+  for (const Check& check : checks) print(context.out, check);
+  std::string limits;
+  for (jail::LimitKind kind : jail::kAllLimits)
+    limits += fmt::format("{}{} by {}", limits.empty() ? "" : ", ",
+                          jail::limit_name(kind),
+                          jail::mechanism_name(probe.limits[kind]));
+  context.out.write(fmt::format("limits: {}\n", limits));
+  context.out.write(ok ? "`stoplog run` works here\n"
+                       : "`stoplog run` does not work here\n");
+  return ok ? kDone : kCannotHold;
+}
+
+}  // namespace
+
+extern const Command k_doctor_command{
+    .name = "doctor",
+    .summary = "what this machine can hold, and why not",
+    .help =
+        "usage: stoplog doctor [--json]\n"
+        "\n"
+        "Tries each mechanism that stoplog stands on: FUSE, namespaces, "
+        "seccomp,\n"
+        "Landlock, control groups, watches, reflink, room on the disk. Says "
+        "what\n"
+        "follows from one that is missing, and what to do. Exit 0 when `run`\n"
+        "would work, else 5.\n"
+        "\n"
+        "      --json  for programs\n"
+        "\n"
+        "example: stoplog doctor\n",
+    .options = kOptions,
+    .run = run};
+
+}  // namespace stoplog::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A draft opened for reading, and its change set.
+//
+//   Opened opened = TRY(open_draft(context, draft, {}));
+//   Policy policy = TRY(load_policy(context));
+//   diff::ChangeSet set = TRY(changes_of(opened, policy, {}));
+//
+// Readers never go through the mount. When the draft's daemon lives it is asked
+// for a barrier mark and the journal is replayed up to that; otherwise up to
+// its end, under the draft's lock shared with other readers. What the view
+// shows does not change while the agent goes on writing.
+//
+// An interrupted commit of the workspace is recovered first, and what was
+// committed and not yet told to the draft is told.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "cli/context.h"
+#include "diff/change_set.h"
+#include "draft/client.h"
+#include "draft/policy.h"
+#include "draft/store.h"
+#include "fs/draft_view.h"
+#include "gate/gate.h"
+#include "snapshot/objects.h"
+
+namespace stoplog::cli {
+
+// The gate's ground of a workspace: what commits, undoes and recovers need.
+struct Doorstep {
+  Fd root, state;
+  std::unique_ptr<snapshot::ObjectStore> objects;
+  gate::Ground ground() const {
+    return {.root = root.get(), .state = state.get(), .objects = objects.get()};
+  }
+};
+// Opens it and finishes or takes back what a crash interrupted, saying so.
+Result<Doorstep> open_doorstep(Context& context);
+
+struct Opened {
+  draft::Draft draft;
+  std::string workspace;
+  Fd draft_dir;
+  Doorstep door;
+  std::optional<draft::Client> daemon;   // alive: the barrier is its mark
+  std::optional<draft::DraftLock> lock;  // otherwise
+  std::unique_ptr<fs::DraftView> view;
+};
+
+struct OpenOptions {
+  std::optional<fs::Position> at;  // default: now
+  // A living daemon's connection that is to be used, given back in `daemon`.
+  draft::Client* client = nullptr;
+};
+Result<Opened> open_draft(Context& context, const draft::Draft& draft,
+                          const OpenOptions& options);
+
+// Tells the draft's journal what a commit did to the real tree, through the
+// daemon when it lives. `opened` must be reopened to see it.
+Status tell_draft(Context& context, Opened& opened,
+                  const gate::CommitRecord& record);
+
+// User's and workspace's policy; `preset` may be empty.
+Result<draft::Policy> load_policy(Context& context,
+                                  std::string_view preset = {});
+
+// As `status`, `diff`, `review` and `commit` all see it.
+Result<diff::ChangeSet> changes_of(const Opened& opened,
+                                   const draft::Policy& policy,
+                                   diff::DiffOptions options = {});
+
+}  // namespace stoplog::cli

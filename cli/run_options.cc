@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_options.h"
+
+#include <unistd.h>
+
+#include "base/units.h"
+#include "jail/environment.h"
+
+namespace stoplog::cli {
+namespace {
+
+std::string variable(std::span<const std::string> environment,
+                     std::string_view name) {
+  for (const std::string& entry : environment)
+    if (entry.size() > name.size() && entry.starts_with(name) &&
+        entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  return "";
+}
+
+Error bad_value(std::string_view option, const Error& error) {
+  return Error(Code::kUsage,
+               fmt::format("bad value of --{}: {}", option, error.text()));
+}
+
+// An option given by hand must be held; a default is best effort.
+template <typename Parse>
+Status limit(const Args& args, std::string_view option,
+             const std::optional<uint64_t>& fallback, draft::Limit& out,
+             Parse parse) {
+  if (auto text = args.value(option)) {
+    Result<uint64_t> value = parse(*text);
+    if (!value) return std::unexpected(bad_value(option, value.error()));
+    out = {*value, true};
+  } else if (fallback) {
+    out = {*fallback, false};
+  }
+  return {};
+}
+
+Result<uint64_t> duration_ms(const std::string& text) {
+  auto ms = TRY(parse_duration(text));
+  if (ms.count() <= 0) return fail(Code::kUsage, "must be more than nothing");
+  return static_cast<uint64_t>(ms.count());
+}
+
+Result<uint64_t> bytes(const std::string& text) {
+  uint64_t size = TRY(parse_size(text));
+  if (size == 0) return fail(Code::kUsage, "must be more than nothing");
+  return size;
+}
+
+Result<uint64_t> count(const std::string& text) {
+  return parse_number(text, "N", 1, uint64_t{1} << 40);
+}
+
+// "1.5" as 1500.
+Result<uint64_t> thousandths(const std::string& text) {
+  size_t dot = text.find('.');
+  std::string whole = text.substr(0, dot);
+  std::string part = dot == std::string::npos ? "" : text.substr(dot + 1);
+  if (part.size() > 3 || (dot != std::string::npos && part.empty()))
+    return fail(Code::kUsage, "a number of processors like 2 or 1.5");
+  part.resize(3, '0');
+  uint64_t value =
+      TRY(parse_number(whole.empty() ? "0" : whole, "cpus", 0, 1'000'000)) *
+          1000 +
+      TRY(parse_number(part, "cpus", 0, 999));
+  if (value == 0) return fail(Code::kUsage, "must be more than nothing");
+  return value;
+}
+
+Status take_limits(const Args& args, const draft::PolicyLimits& policy,
+                   draft::Limits& out) {
+  TRY(limit(args, "time", policy.time.value, out.time_ms, duration_ms));
+  TRY(limit(args, "cpu", policy.cpu.value, out.cpu_ms, duration_ms));
+  TRY(limit(args, "cpus", policy.cpus.value, out.cpus_milli, thousandths));
+  TRY(limit(args, "memory", policy.memory.value, out.memory, bytes));
+  TRY(limit(args, "pids", policy.pids.value, out.pids, count));
+  TRY(limit(args, "files", policy.files.value, out.files, count));
+  TRY(limit(args, "output", policy.output.value, out.output, bytes));
+  TRY(limit(args, "disk", policy.disk.value, out.disk, bytes));
+  return limit(args, "inodes", policy.inodes.value, out.inodes, count);
+}
+
+Status take_network(const RunInput& input, RunPlan& plan) {
+  std::string net = input.args.value("net").value_or("");
+  if (net == "host") {
+    plan.shape.host_network = true;
+    return {};
+  }
+  if (net == "none") return {};
+  if (input.args.has("net") && !net.empty())
+    return std::unexpected(
+        Error(Code::kUnsupported,
+              fmt::format("this version cannot hold an allow list of hosts "
+                          "('{}')",
+                          net))
+            .with_hint("--net takes 'none' (the default) and 'host'"));
+  if (!input.policy.allow.value.empty() && !input.args.has("net"))
+    plan.notes.push_back(fmt::format(
+        "the allow list of {} is not held by this version: no network",
+        input.policy.allow.origin));
+  return {};
+}
+
+void append(std::vector<std::string>& to, std::vector<std::string> more) {
+  for (std::string& item : more) to.push_back(std::move(item));
+}
+
+// NAME is taken from the caller; one that he does not have is left out.
+Status take_variables(const RunInput& input, draft::RunRequest& request) {
+  for (const std::string& entry : input.environment)
+    if (jail::passes(entry.substr(0, entry.find('='))))
+      request.env.push_back(entry);
+  std::vector<std::string> names = input.policy.env_pass.value;
+  append(names, input.args.values("env"));
+  for (const std::string& name : names) {
+    if (name.empty() || name.front() == '=')
+      return fail(Code::kUsage, "bad value of --env: '{}'", name);
+    if (name.find('=') != std::string::npos) {
+      request.env_extra.push_back(name);
+      continue;
+    }
+    for (const std::string& entry : input.environment)
+      if (entry.starts_with(name + "=")) request.env_extra.push_back(entry);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> caller_environment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    out.emplace_back(*entry);
+  return out;
+}
+
+draft::Shape base_shape(const draft::Policy& policy,
+                        std::span<const std::string> environment) {
+  draft::Shape shape;
+  shape.hide = policy.hide.value;
+  shape.mask = policy.mask.value;
+  shape.read_only = policy.read_only.value;
+  shape.read_only_workspace = policy.gate_mode.value == "observe";
+  shape.path = variable(environment, "PATH");
+  shape.home = variable(environment, "HOME");
+  shape.time_zone = variable(environment, "TZ");
+  return shape;
+}
+
+Result<RunPlan> plan_run(const RunInput& input) {
+  RunPlan plan;
+  const Args& args = input.args;
+  plan.shape = base_shape(input.policy, input.environment);
+  append(plan.shape.hide, args.values("hide"));
+  append(plan.shape.mask, args.values("mask"));
+  append(plan.shape.read_only, args.values("ro"));
+  for (std::string& path : args.values("bind-ro")) {
+    if (!path.starts_with('/'))
+      return fail(Code::kUsage, "--bind-ro takes an absolute path, not '{}'",
+                  path);
+    plan.shape.bind_ro.push_back(std::move(path));
+  }
+  TRY(take_network(input, plan));
+
+  draft::RunRequest& request = plan.request;
+  request.cwd = input.cwd;
+  request.umask = input.umask;
+  request.policy_digest = input.policy.digest();
+  request.preset = input.policy.preset;
+  request.shell = variable(input.environment, "SHELL");
+  request.argv = args.positionals;
+  if (request.argv.empty())
+    request.argv = {request.shell.empty() ? "/bin/sh" : request.shell};
+  for (const std::string& word : request.argv)
+    if (word.find('\0') != std::string::npos)
+      return fail(Code::kUsage, "a word of the command holds a NUL");
+  TRY(take_variables(input, request));
+  TRY(take_limits(args, input.policy.limits, request.limits));
+  return plan;
+}
+
+}  // namespace stoplog::cli

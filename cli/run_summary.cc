@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_summary.h"
+
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/units.h"
+#include "cli/opened.h"
+#include "diff/render.h"
+
+namespace stoplog::cli {
+namespace {
+
+std::string amount(const std::string& limit, uint64_t value) {
+  if (limit == "time" || limit == "cpu")
+    return print_duration(Millis(static_cast<int64_t>(value)));
+  return print_size(value);
+}
+
+void next_steps(Context& context, const diff::ChangeSet& set) {
+  if (set.empty()) return;
+  context.out.note(
+      "next: `stoplog review`, `stoplog diff`, `stoplog commit -a`, or "
+      "`stoplog discard`");
+}
+
+}  // namespace
+
+std::string ending_text(const draft::Outcome& outcome) {
+  std::string text;
+  if (outcome.killed_by == "supervisor")
+    text = "stopped";
+  else if (!outcome.killed_by.empty())
+    text =
+        fmt::format("ended by its {} limit of {} (measured {})",
+                    outcome.killed_by, amount(outcome.killed_by, outcome.limit),
+                    amount(outcome.killed_by, outcome.measured));
+  else if (outcome.signal != 0)
+    text = fmt::format("killed by signal {} ({})", outcome.signal,
+                       ::sigabbrev_np(outcome.signal) != nullptr
+                           ? ::sigabbrev_np(outcome.signal)
+                           : "?");
+  else
+    text = fmt::format("exit {}", outcome.exit);
+  text +=
+      fmt::format(", {}, {} of memory",
+                  print_duration(Millis(static_cast<int64_t>(outcome.wall_ms))),
+                  print_size(outcome.memory_peak));
+  auto refused = [&](const char* what, uint64_t count) {
+    if (count != 0) text += fmt::format(", {} refused {} times", what, count);
+  };
+  refused("disk space", outcome.refused_disk);
+  refused("new files", outcome.refused_inodes);
+  refused("new processes", outcome.refused_pids);
+  return text;
+}
+
+Result<Json> after_run(Context& context, draft::Client& client,
+                       const AfterRun& after) {
+  // Nobody asked: a harness pays for every millisecond.
+  if (after.quiet && !after.report) return Json();
+  Opened opened =
+      TRY(open_draft(context, after.draft, {.at = {}, .client = &client}));
+  draft::Policy policy = TRY(load_policy(context));
+  diff::ChangeSet set = TRY(changes_of(
+      opened, policy, {.digest = false, .count_lines = !after.quiet}));
+  if (!after.quiet) {
+    context.out.note(fmt::format("command {} of draft {}: {}", after.command,
+                                 escape(after.draft.name),
+                                 ending_text(after.outcome)));
+    std::string text;
+    diff::render_summary(
+        set, {.terminal = after.terminal, .color = context.out.error_color()},
+        [&](std::string_view piece) { text += piece; });
+    context.out.say(text);
+    if (after.terminal) next_steps(context, set);
+  }
+  return Json(set.changes.size());
+}
+
+}  // namespace stoplog::cli
