@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many net changes a draft holds, without hashing more than is needed to
+// know; unset when it cannot be read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "draft/store.h"
+
+namespace stoplog::cli {
+
+std::optional<uint64_t> count_changes(Context& context,
+                                      const draft::Draft& draft);
+// The changed paths of the current draft, relative to the current directory:
+// for completion. Empty when anything is wrong.
+std::vector<std::string> changed_paths(Context& context);
+
+}  // namespace stoplog::cli

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/decisions.h"
+#include "cli/exit_codes.h"
+#include "cli/opened.h"
+#include "cli/who.h"
+#include "cli/words.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"all", 'a'},
+                                   {"danger"},
+                                   {"digest", 0, "D"},
+                                   {"json"}};
+
+Json names(const std::vector<RelPath>& paths) {
+  Json list = Json::array();
+  for (const RelPath& path : paths) list.push(path.str());
+  return list;
+}
+
+Status record(Context& context, const Opened& opened,
+              const diff::ChangeSet& set, const Args& args,
+              const gate::ApproveReport& report) {
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));
+  Json fields = who_fields();
+  fields.set("digest", digest_text(set)).set("danger", args.has("danger"));
+  fields.set("paths", names(report.approved));
+  TRY(ledger.append("approve", fields, Sync::kYes));
+  return {};
+}
+
+void tell(Context& context, const gate::ApproveReport& report) {
+  auto list = [&](const std::vector<RelPath>& paths) {
+    for (const RelPath& path : paths)
+      context.out.write(fmt::format("  {}\n", escape(path.str())));
+  };
+  if (!report.approved.empty()) {
+    context.out.write(
+        fmt::format("approved {}:\n", plural(report.approved.size(), "change")));
+    list(report.approved);
+  }
+  if (!report.dangers.empty()) {
+    context.out.write(fmt::format("not approved, a danger each:\n"));
+    list(report.dangers);
+    context.out.hint("name the file itself, or say --danger, after a look at "
+                     "`stoplog diff`");
+  }
+  if (!report.ignored.empty())
+    context.out.note(fmt::format(
+        "{} that git ignores stay held", plural(report.ignored.size(), "file")));
+  if (report.approved.empty() && report.dangers.empty())
+    context.out.note("nothing to approve");
+  else if (!report.approved.empty())
+    context.out.hint("`stoplog commit` applies what is approved");
+}
+
+Result<int> run(Context& context, const Args& args) {
+  draft::Draft draft = TRY(context.need_draft());
+  gate::ApproveRequest request;
+  request.paths = TRY(context.paths(args.positionals));
+  request.all = args.has("all");
+  request.danger = args.has("danger");
+  request.digest = args.value("digest");
+  if (request.paths.empty() && !request.all && !args.has("patch") &&
+      !request.digest)
+    return std::unexpected(
+        Error(Code::kUsage, "nothing to approve is named")
+            .with_hint("name PATHs, or say --all; -p asks hunk by hunk"));
+  // A digest alone stands for all that it covers.
+  if (request.paths.empty() && request.digest) request.all = true;
+  Opened opened = TRY(open_draft(context, draft, {}));
+  draft::Policy policy = TRY(load_policy(context));
+  diff::ChangeSet set = TRY(changes_of(opened, policy));
+  request.include_ignored = policy.ignored.value == "commit";
+  request.by = signature(set);
+  gate::ApproveReport report;
+  TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
+    report = TRY(gate::approve(plan, set, request));
+    return {};
+  }));
+  if (!report.approved.empty())
+    TRY(record(context, opened, set, args, report));
+  if (args.has("json")) {
+    Json j = Json::object();
+    j.set("version", 1).set("digest", digest_text(set));
+    j.set("approved", names(report.approved));
+    j.set("dangers", names(report.dangers));
+    j.set("ignored", names(report.ignored));
+    context.out.write(j.dump() + "\n");
+  } else {
+    tell(context, report);
+  }
+  bool only_dangers = report.approved.empty() && !report.dangers.empty();
+  return only_dangers ? kRefusedHere : kDone;
+}
+
+}  // namespace
+
+extern const Command k_approve_command{
+    .name = "approve",
+    .summary = "approve changes as they are now",
+    .help =
+        "usage: stoplog approve [PATH...] [--all] [--danger] [--digest D]\n"
+        "\n"
+        "Records that you approve the changes at PATH (a directory: all beneath\n"
+        "it) as they are now; a later edit makes the approval stale. Nothing is\n"
+        "written to the real tree before `stoplog commit`.\n"
+        "\n"
+        "A danger is approved only by a PATH that names that very file, or with\n"
+        "--danger: --all and directories skip dangers and say so (exit 4 when\n"
+        "nothing else was there).\n"
+        "\n"
+        "  -a, --all       everything but dangers and what git ignores\n"
+        "      --danger    dangers too\n"
+        "      --digest D  only when the change set is still D, as `stoplog\n"
+        "                  status --json` gave it; else exit 3\n"
+        "      --json      for programs\n"
+        "\n"
+        "example: stoplog approve src/ Makefile\n",
+    .options = kOptions,
+    .max = kAnyNumber,
+    .run = run};
+
+}  // namespace stoplog::cli

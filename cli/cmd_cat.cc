@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/marks.h"
+#include "cli/opened.h"
+
+namespace stoplog::cli {
+namespace {
+
+struct Subject {
+  std::optional<fs::Mark> mark;
+  std::string path;
+};
+
+// "MARK:PATH" when what stands before the colon is a mark; a file's name may
+// hold a colon, too.
+Subject subject_of(const Opened& opened, const std::string& word) {
+  size_t colon = word.find(':');
+  if (colon != word.npos) {
+    auto mark = find_mark(opened.view->marks(), word.substr(0, colon));
+    if (mark) return {std::move(*mark), word.substr(colon + 1)};
+  }
+  return {std::nullopt, word};
+}
+
+Status copy_out(Context& context, const fs::Content& content) {
+  std::vector<std::byte> block(256u << 10);
+  for (uint64_t at = 0;;) {
+    size_t n = TRY(content.read(at, block));
+    if (n == 0) return {};
+    std::string_view text(reinterpret_cast<const char*>(block.data()), n);
+    if (context.out.terminal())
+      context.out.write(escape(text, Escape::kText));
+    else
+      context.out.write(text);
+    at += n;
+  }
+}
+
+Result<int> run(Context& context, const Args& args) {
+  draft::Draft draft = TRY(context.need_draft());
+  Opened opened = TRY(open_draft(context, draft, {}));
+  Subject subject = subject_of(opened, args.positionals[0]);
+  RelPath path =
+      TRY(draft::workspace_path(*TRY(context.workspace()), subject.path));
+  std::unique_ptr<fs::View> then;
+  if (subject.mark) then = TRY(view_at(opened, subject.mark->position));
+  const fs::View& view =
+      then ? *then : static_cast<const fs::View&>(*opened.view);
+  std::optional<fs::NodeState> state = TRY(view.draft_state(path));
+  if (!state)
+    return fail(Code::kUsage, "the draft has no file '{}'",
+                escape(path.str()));
+  if (state->type == fs::Type::kSymlink) {
+    context.out.write(context.out.terminal() ? escape(state->target) + "\n"
+                                             : state->target);
+    return kDone;
+  }
+  if (state->type != fs::Type::kFile || !state->content)
+    return fail(Code::kUsage, "'{}' is no file", escape(path.str()));
+  TRY_CTX(copy_out(context, *state->content),
+          fmt::format("cannot read '{}'", escape(path.str())));
+  return kDone;
+}
+
+}  // namespace
+
+extern const Command k_cat_command{
+    .name = "cat",
+    .summary = "a file as the draft has it",
+    .help =
+        "usage: stoplog cat [MARK:]PATH\n"
+        "\n"
+        "Prints the file at PATH as the draft has it now, or had it at MARK:\n"
+        "@4 is before command 4, @4. after it, or a snapshot's name. To a pipe\n"
+        "byte for byte; on a terminal what could harm it is escaped.\n"
+        "\n"
+        "example: stoplog cat @2:src/main.c\n",
+    .min = 1,
+    .max = 1,
+    .run = run};
+
+}  // namespace stoplog::cli

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/commit_flow.h"
+#include "cli/exit_codes.h"
+#include "cli/words.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"all", 'a'},     {"danger"},
+                                   {"yes", 'y'},     {"merge"},
+                                   {"dry-run"},      {"receipt", 0, "FILE"},
+                                   {"json"}};
+
+Result<int> run(Context& context, const Args& args) {
+  draft::Draft draft = TRY(context.need_draft());
+  CommitChoice choice{.all = args.has("all"),
+                      .danger = args.has("danger"),
+                      .yes = args.has("yes"),
+                      .merge = args.has("merge"),
+                      .dry_run = args.has("dry-run"),
+                      .receipt = args.value("receipt")};
+  if (choice.danger && !choice.all)
+    return fail(Code::kUsage, "--danger goes with --all");
+  CommitEnd end = TRY(commit_draft(context, draft, choice));
+  if (args.has("json")) {
+    context.out.write(end.receipt.dump() + "\n");
+    return kDone;
+  }
+  if (end.nothing) {
+    context.out.note("nothing to commit");
+    return kDone;
+  }
+  for (const std::string& note : end.result.notes)
+    context.out.note(escape(note));
+  for (const RelPath& path : end.result.merged)
+    context.out.note(fmt::format("merged with the real tree's edits: {}",
+                                 escape(path.str())));
+  if (choice.dry_run) {
+    context.out.write(describe_commit(end.result));
+    return kDone;
+  }
+  context.out.write(fmt::format("committed {} as commit {}\n",
+                                plural(end.result.approved.size(), "change"),
+                                end.result.record.meta.number));
+  if (end.left > 0)
+    context.out.note(
+        fmt::format("{} still held", plural(end.left, "change")));
+  context.out.hint(fmt::format("`stoplog undo {}` takes it back",
+                               end.result.record.meta.number));
+  return kDone;
+}
+
+}  // namespace
+
+extern const Command k_commit_command{
+    .name = "commit",
+    .summary = "apply what is approved to the real tree, all or nothing",
+    .help =
+        "usage: stoplog commit [-a [--danger]] [-y] [--merge] [OPTIONS]\n"
+        "\n"
+        "Verifies that the real tree is still what the draft saw, then applies\n"
+        "what is approved, all or nothing. Exit 3: it drifted, or what was\n"
+        "approved changed since; 4: a danger is not approved, or the policy\n"
+        "forbids; 6: it failed and was rolled back. In each case nothing is\n"
+        "written.\n"
+        "\n"
+        "  -a, --all           approve first all that is neither rejected nor a\n"
+        "                      danger; asks on the terminal, for each danger too\n"
+        "      --danger        with -a: approve the dangers too\n"
+        "  -y, --yes           do not ask\n"
+        "      --merge         merge files that drifted, three-way; a conflict is\n"
+        "                      exit 3\n"
+        "      --dry-run       verify, print what would be done, write nothing\n"
+        "      --receipt FILE  write what was committed, as JSON\n"
+        "      --json          the same to stdout\n"
+        "\n"
+        "example: stoplog commit -a\n",
+    .options = kOptions,
+    .run = run};
+
+}  // namespace stoplog::cli

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/decisions.h"
+#include "cli/exit_codes.h"
+#include "cli/marks.h"
+#include "cli/opened.h"
+#include "diff/patch.h"
+#include "diff/render.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"stat"},
+                                   {"name-status"},
+                                   {"json"},
+                                   {"null", 'z'},
+                                   {"unified", 'U', "N"},
+                                   {"exit-code"},
+                                   {"from", 0, "MARK"},
+                                   {"to", 0, "MARK"},
+                                   {"ignored"},
+                                   {"no-pager"}};
+
+// The view that --from and --to ask for; null when the draft's own will do.
+Result<std::unique_ptr<fs::View>> wanted_view(const Opened& opened,
+                                              const Args& args) {
+  auto from = args.value("from"), to = args.value("to");
+  if (!from && !to) return nullptr;
+  const std::vector<fs::Mark>& marks = opened.view->marks();
+  fs::Position end = opened.view->position();
+  if (to) end = TRY(find_mark(marks, *to)).position;
+  if (!from) return view_at(opened, end);
+  return view_between(opened, TRY(find_mark(marks, *from)).position, end);
+}
+
+struct Shown {
+  const fs::View& view;
+  const diff::ChangeSet& set;
+  std::vector<RelPath> paths;
+  unsigned context_lines = 3;
+};
+
+Status show(Context& context, const Args& args, const Opened& opened,
+            const Shown& shown) {
+  auto sink = [&](std::string_view s) { context.out.write(s); };
+  diff::RenderOptions options{.terminal = context.out.terminal(),
+                              .color = context.out.color(),
+                              .width = context.out.width(),
+                              .context = shown.context_lines,
+                              .paths = shown.paths,
+                              .ignored = args.has("ignored")};
+  if (args.has("json")) {
+    Decisions decisions = TRY(Decisions::load(opened, shown.set));
+    diff::render_json(
+        shown.set,
+        {.draft = opened.draft.name,
+         .workspace = opened.draft.workspace,
+         .stale = decisions.stale(),
+         .paths = shown.paths,
+         .ignored = args.has("ignored"),
+         .decision = [&](const diff::Change& c) { return decisions.word(c); }},
+        sink);
+    return {};
+  }
+  if (!args.has("no-pager")) context.out.start_pager();
+  if (args.has("name-status") || args.has("null")) {
+    TRY(diff::render_name_status(shown.view, shown.set, options,
+                                 args.has("null"), sink));
+  } else if (args.has("stat")) {
+    diff::render_stat(shown.set, options, sink);
+  } else if (options.terminal || options.color) {
+    TRY(diff::render_terminal(shown.view, shown.set, options, sink));
+  } else {
+    diff::PatchReport report =
+        TRY(diff::write_patch(shown.view, shown.set,
+                              {.context = shown.context_lines,
+                               .paths = shown.paths,
+                               .ignored = args.has("ignored")},
+                              sink));
+    for (const std::string& line : report.not_in_patch) context.out.note(line);
+  }
+  return {};
+}
+
+bool any_shown(const Shown& shown, bool ignored) {
+  for (const diff::Change& change : shown.set.changes) {
+    if (change.ignored && !ignored) continue;
+    if (shown.paths.empty()) return true;
+    for (const RelPath& path : shown.paths)
+      if (change.path.is_within(path)) return true;
+  }
+  return false;
+}
+
+Result<int> run(Context& context, const Args& args) {
+  unsigned lines = 3;
+  if (auto n = args.value("unified"))
+    lines = static_cast<unsigned>(TRY(parse_number(*n, "-U", 0, 1'000'000)));
+  std::vector<RelPath> paths = TRY(context.paths(args.positionals));
+  std::optional<draft::Draft> draft = TRY(context.find_draft());
+  if (!draft) {
+    diff::JsonOptions options{.workspace = TRY(context.workspace())->path};
+    if (args.has("json"))
+      diff::render_json({}, options,
+                        [&](std::string_view s) { context.out.write(s); });
+    return kDone;
+  }
+  Opened opened = TRY(open_draft(context, *draft, {}));
+  std::unique_ptr<fs::View> between = TRY(wanted_view(opened, args));
+  const fs::View& view =
+      between ? *between : static_cast<const fs::View&>(*opened.view);
+  bool json = args.has("json");
+  diff::DiffOptions options{
+      .digest = json, .count_lines = json || args.has("stat"), .risks = true};
+  diff::ChangeSet set =
+      TRY(changes_in(view, opened, TRY(load_policy(context)), options));
+  Shown shown{view, set, std::move(paths), lines};
+  TRY(show(context, args, opened, shown));
+  if (!args.has("exit-code")) return kDone;
+  return any_shown(shown, args.has("ignored")) ? kDifferent : kDone;
+}
+
+}  // namespace
+
+extern const Command k_diff_command{
+    .name = "diff",
+    .summary = "the patch",
+    .help =
+        "usage: stoplog diff [OPTIONS] [PATH...]\n"
+        "\n"
+        "The draft's net changes as a patch in git's format, without the "
+        "inside\n"
+        "of .git. To a pipe it is exact: `git apply --binary` of it on the "
+        "real\n"
+        "tree gives the draft's.\n"
+        "\n"
+        "      --stat         changed lines a file\n"
+        "      --name-status  git's letters and names\n"
+        "  -z, --null         the same, names raw and ended by NUL\n"
+        "      --json         for programs\n"
+        "  -U, --unified N    lines of context (3)\n"
+        "      --from MARK    from a mark instead of the real tree: @4 is "
+        "before\n"
+        "                     command 4, @4. after it, or a snapshot's name\n"
+        "      --to MARK      to a mark instead of now\n"
+        "      --ignored      files that git ignores, too\n"
+        "      --exit-code    exit 1 when there are differences\n"
+        "      --no-pager     straight to the terminal\n"
+        "\n"
+        "example: stoplog diff --from @2 src/\n",
+    .options = kOptions,
+    .max = kAnyNumber,
+    .run = run};
+
+}  // namespace stoplog::cli

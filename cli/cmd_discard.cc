@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "base/json.h"
+#include "base/sys_file.h"
+#include "cli/command.h"
+#include "cli/decisions.h"
+#include "cli/exit_codes.h"
+#include "cli/marks.h"
+#include "cli/opened.h"
+#include "cli/who.h"
+#include "cli/words.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"yes", 'y'}};
+
+Status confirm(bool yes, const std::string& what) {
+  if (yes) return {};
+  if (!can_ask())
+    return std::unexpected(
+        Error(Code::kDeclined,
+              fmt::format("cannot ask whether to discard {}: there is no "
+                          "terminal",
+                          what))
+            .with_hint("say -y to discard without being asked"));
+  if (!ask_yes(fmt::format("discard {}?", what)))
+    return fail(Code::kDeclined, "nothing was discarded");
+  return {};
+}
+
+Status record(Context& context, const draft::Draft& draft,
+              const std::vector<RelPath>& paths, bool whole) {
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
+  Json names = Json::array();
+  for (const RelPath& path : paths) names.push(path.str());
+  Json fields = who_fields();
+  fields.set("whole", whole).set("paths", names);
+  TRY(ledger.append("discard", fields, Sync::kYes));
+  return {};
+}
+
+// The real thing at `path` as it is now: what a discarded path goes back to.
+Result<std::optional<sys::Stat>> real_now(const Opened& opened,
+                                          const RelPath& path) {
+  auto parent = sys::open_beneath(opened.door.root.get(), path.parent().str(),
+                                  O_PATH | O_DIRECTORY);
+  if (!parent) {
+    int err = parent.error().err();
+    if (err == ENOENT || err == ENOTDIR || err == ELOOP) return std::nullopt;
+    return std::unexpected(std::move(parent).error());
+  }
+  auto stat = sys::statat(parent->get(), std::string(path.name()));
+  if (!stat && stat.error().err() == ENOENT) return std::nullopt;
+  return TRY(std::move(stat));
+}
+
+Status add(const Opened& opened, const RelPath& path,
+           std::vector<fs::BaseChange>& out) {
+  fs::BaseChange change;
+  change.path = path;
+  change.now = TRY(real_now(opened, path));
+  change.before = change.now;
+  if (change.now && S_ISLNK(change.now->mode)) {
+    auto state = TRY(fs::state_beneath(opened.door.root.get(), path));
+    if (state) change.before_target = state->target;
+  }
+  out.push_back(std::move(change));
+  return {};
+}
+
+// A discard is a commit of nothing: the draft is told that the real tree, as it
+// stands, is what these paths were committed as.
+Result<std::vector<fs::BaseChange>> base_of(
+    const Opened& opened, const std::vector<const diff::Change*>& changes) {
+  std::vector<fs::BaseChange> out;
+  for (const diff::Change* change : changes) {
+    TRY(add(opened, change->path, out));
+    if (change->from) TRY(add(opened, *change->from, out));
+    if (!change->git) continue;
+    for (const diff::Change& part : change->git->parts)
+      TRY(add(opened, part.path, out));
+  }
+  return out;
+}
+
+bool chosen(const RelPath& path, const std::vector<RelPath>& wanted) {
+  for (const RelPath& w : wanted)
+    if (path.is_within(w)) return true;
+  return false;
+}
+
+Result<int> discard_paths(Context& context, const draft::Draft& draft,
+                          const std::vector<RelPath>& wanted, bool yes) {
+  Opened opened = TRY(open_draft(context, draft, {}));
+  diff::ChangeSet set = TRY(changes_of(
+      opened, TRY(load_policy(context)),
+      {.digest = false, .count_lines = false, .risks = false}));
+  std::vector<const diff::Change*> changes;
+  std::vector<RelPath> paths;
+  for (const auto* list : {&set.changes, &set.directories})
+    for (const diff::Change& change : *list) {
+      if (!chosen(change.path, wanted)) continue;
+      changes.push_back(&change);
+      if (list == &set.changes) paths.push_back(change.path);
+    }
+  if (paths.empty())
+    return fail(Code::kUsage, "nothing is held at '{}'",
+                escape(wanted.front().str()));
+  TRY(confirm(yes, plural(paths.size(), "held change")));
+  std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
+  fs::Position position = opened.view->position();
+  if (opened.daemon) {
+    TRY(opened.daemon->commit_base(position, base));
+  } else {
+    TRY(with_tree(context, opened, [&](fs::Tree& tree) -> Status {
+      TRY(tree.commit_base(position, base));
+      return {};
+    }));
+  }
+  TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
+    for (const RelPath& path : paths) gate::undecide(plan, path);
+    return {};
+  }));
+  TRY(record(context, draft, paths, false));
+  context.out.write(fmt::format("discarded {}\n",
+                                plural(paths.size(), "held change")));
+  return kDone;
+}
+
+Result<int> discard_all(Context& context, const draft::Draft& draft,
+                        bool yes) {
+  auto client = TRY(context.daemon(draft));
+  if (client && !TRY(client->running()).empty())
+    return std::unexpected(
+        Error(Code::kRefused, "cannot discard the draft while a command runs")
+            .with_hint("`stoplog stop` ends it"));
+  TRY(confirm(yes, fmt::format("draft '{}' with all that it holds",
+                               draft.name)));
+  if (client)
+    TRY_CTX(client->shutdown(*TRY(context.layout()), draft.id, true),
+            "cannot end the draft's daemon");
+  TRY(record(context, draft, {}, true));
+  TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
+    d.state = draft::DraftState::kDiscarded;
+  }));
+  context.out.write(fmt::format("discarded draft '{}'\n", draft.name));
+  context.out.hint(
+      fmt::format("`stoplog rm {}` frees what it took", draft.name));
+  return kDone;
+}
+
+Result<int> run(Context& context, const Args& args) {
+  draft::Draft draft = TRY(context.need_draft());
+  std::vector<RelPath> paths = TRY(context.paths(args.positionals));
+  if (paths.empty()) return discard_all(context, draft, args.has("yes"));
+  return discard_paths(context, draft, paths, args.has("yes"));
+}
+
+}  // namespace
+
+extern const Command k_discard_command{
+    .name = "discard",
+    .summary = "drop held changes",
+    .help =
+        "usage: stoplog discard [PATH...] [-y]\n"
+        "\n"
+        "Drops the held changes at PATH (a directory: all beneath it), so that\n"
+        "the agent sees the real files there again; without PATH the whole\n"
+        "draft. Asks first; without a terminal and without -y nothing is\n"
+        "dropped (exit 1). The real tree is not touched.\n"
+        "\n"
+        "  -y, --yes  do not ask\n"
+        "\n"
+        "example: stoplog discard build/\n",
+    .options = kOptions,
+    .max = kAnyNumber,
+    .run = run};
+
+}  // namespace stoplog::cli

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/marks.h"
+#include "cli/opened.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+// Before the last command that was run.
+Result<fs::Mark> last_begin(const std::vector<fs::Mark>& marks) {
+  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark)
+    if (mark->kind == fs::MarkKind::kCommandBegin) return *mark;
+  return fail(Code::kUsage, "no command was run in this draft yet");
+}
+
+Result<int> run(Context& context, const Args& args) {
+  draft::Draft draft = TRY(context.need_draft());
+  Opened opened = TRY(open_draft(context, draft, {}));
+  const std::vector<fs::Mark>& marks = opened.view->marks();
+  fs::Mark to = args.positionals.empty()
+                    ? TRY(last_begin(marks))
+                    : TRY(find_mark(marks, args.positionals[0]));
+  if (opened.daemon) {
+    auto done = opened.daemon->rollback(to.position);
+    if (!done && done.error().err() == EBUSY)
+      return std::unexpected(
+          Error(Code::kRefused, "cannot roll back while a command runs")
+              .with_hint("`stoplog stop` ends it"));
+    TRY(std::move(done));
+  } else {
+    TRY(with_tree(context, opened, [&](fs::Tree& tree) -> Status {
+      TRY(tree.rollback(to.position));
+      return {};
+    }));
+  }
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
+  TRY(ledger.append(
+      "rollback",
+      Json::object().set("to", mark_name(to)).set("position", to.position),
+      Sync::kNo));
+  context.out.write(fmt::format("rolled back to {}\n", escape(mark_name(to))));
+  context.out.hint("nothing is lost: every mark stays, `stoplog log` has them");
+  return 0;
+}
+
+}  // namespace
+
+extern const Command k_rollback_command{
+    .name = "rollback",
+    .summary = "go back to a mark",
+    .help =
+        "usage: stoplog rollback [MARK]\n"
+        "\n"
+        "Makes the draft what it was at MARK: @4 is before command 4, @4. after\n"
+        "it, or a snapshot's name (default: before the last command). Does not\n"
+        "ask, for nothing is lost: later marks stay valid. The real tree is not\n"
+        "touched.\n"
+        "\n"
+        "example: stoplog rollback @3\n",
+    .max = 1,
+    .run = run};
+
+}  // namespace stoplog::cli

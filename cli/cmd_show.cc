@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/commit_flow.h"
+#include "cli/exit_codes.h"
+#include "cli/opened.h"
+#include "cli/words.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"json"}};
+
+char letter(const gate::Item& item) {
+  if (!item.old) return 'A';
+  if (!item.fresh) return 'D';
+  if (item.from) return 'R';
+  return item.old->type != item.fresh->type ? 'T' : 'M';
+}
+
+std::string describe(const gate::CommitRecord& record) {
+  const gate::CommitMeta& m = record.meta;
+  std::string out = fmt::format("{} {}", m.kind, m.number);
+  if (m.undoes != 0) out += fmt::format(" of commit {}", m.undoes);
+  out += fmt::format("\ntime    {}\n", local_time(m.time));
+  out += fmt::format("user    {}{}\n", escape(m.user),
+                     m.tty.empty() ? ", without a terminal"
+                                   : " on " + escape(m.tty));
+  if (!m.draft.empty()) out += fmt::format("draft   {}\n", escape(m.draft));
+  if (!m.change_digest.empty())
+    out += fmt::format("digest  {}\n", m.change_digest);
+  out += "\n";
+  for (const gate::Item& item : record.items) {
+    out += fmt::format("{}  ", letter(item));
+    if (item.from) out += escape(item.from->str()) + " -> ";
+    out += escape(item.path.str());
+    if (item.old && item.fresh && item.old->mode != item.fresh->mode)
+      out += fmt::format("  (mode {:04o} -> {:04o})", item.old->mode,
+                         item.fresh->mode);
+    out += "\n";
+  }
+  for (const gate::Left& left : record.left)
+    out += fmt::format("left as it is: {}: {}\n", escape(left.path.str()),
+                       escape(left.why));
+  return out;
+}
+
+Result<int> run(Context& context, const Args& args) {
+  Doorstep door = TRY(open_doorstep(context));
+  uint64_t number =
+      TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
+  auto record = gate::read_commit(door.state.get(), number);
+  if (!record && record.error().err() == ENOENT)
+    return std::unexpected(
+        Error(Code::kUsage,
+              fmt::format("there is no commit {} in this workspace", number))
+            .with_hint("`stoplog log` names them"));
+  gate::CommitRecord found = TRY(std::move(record));
+  if (args.has("json"))
+    context.out.write(
+        commit_json(found, TRY(context.workspace())->path).dump() + "\n");
+  else
+    context.out.write(describe(found));
+  return kDone;
+}
+
+}  // namespace
+
+extern const Command k_show_command{
+    .name = "show",
+    .summary = "what a commit did",
+    .help =
+        "usage: stoplog show COMMIT [--json]\n"
+        "\n"
+        "What commit number COMMIT of this workspace did: who, when, from which\n"
+        "draft, and each path with git's letters.\n"
+        "\n"
+        "      --json  for programs, with both hashes of each path\n"
+        "\n"
+        "example: stoplog show 3\n",
+    .options = kOptions,
+    .min = 1,
+    .max = 1,
+    .run = run};
+
+}  // namespace stoplog::cli

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/decisions.h"
+#include "cli/exit_codes.h"
+#include "cli/opened.h"
+#include "cli/words.h"
+#include "diff/render.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"json"}, {"exit-code"}, {"null", 'z'}, {"ignored"}};
+
+Result<int> no_draft(Context& context, const Args& args) {
+  if (args.has("json")) {
+    diff::JsonOptions options{.workspace = TRY(context.workspace())->path};
+    diff::render_json({}, options,
+                      [&](std::string_view s) { context.out.write(s); });
+  } else {
+    context.out.note("no draft here: nothing is held");
+    context.out.hint("`stoplog run -- COMMAND` starts one");
+  }
+  return kDone;
+}
+
+void next_steps(Context& context, const Decisions& decisions, bool empty) {
+  if (empty) return;
+  if (decisions.stale())
+    context.out.note("what was approved changed since: look again");
+  if (decisions.undecided() > 0)
+    context.out.hint(fmt::format(
+        "{} to decide: `stoplog review`, or `stoplog diff` and `stoplog "
+        "approve`",
+        plural(decisions.undecided(), "change")));
+  if (decisions.approved() > 0)
+    context.out.hint(fmt::format("{} approved: `stoplog commit`",
+                                 plural(decisions.approved(), "change")));
+}
+
+Result<int> run(Context& context, const Args& args) {
+  std::optional<draft::Draft> draft = TRY(context.find_draft());
+  if (!draft) return no_draft(context, args);
+  Opened opened = TRY(open_draft(context, *draft, {}));
+  bool json = args.has("json");
+  draft::Policy policy = TRY(load_policy(context));
+  diff::ChangeSet set = TRY(changes_of(opened, policy));
+  TRY(approve_standing(opened, policy, set));
+  Decisions decisions = TRY(Decisions::load(opened, set));
+  auto sink = [&](std::string_view s) { context.out.write(s); };
+  auto word = [&](const diff::Change& c) { return decisions.word(c); };
+  if (json) {
+    diff::render_json(set,
+                      {.draft = draft->name,
+                       .workspace = draft->workspace,
+                       .stale = decisions.stale(),
+                       .ignored = args.has("ignored"),
+                       .decision = word},
+                      sink);
+  } else if (args.has("null")) {
+    TRY(diff::render_name_status(*opened.view, set,
+                                 {.ignored = args.has("ignored")}, true, sink));
+  } else {
+    diff::RenderOptions options{.terminal = context.out.terminal(),
+                                .color = context.out.color(),
+                                .width = context.out.width(),
+                                .ignored = args.has("ignored")};
+    options.decision = [&](const diff::Change& c) {
+      std::string w = decisions.word(c);
+      return w == "none" ? std::string() : w;
+    };
+    if (set.empty())
+      context.out.note(fmt::format("draft '{}': nothing changed", draft->name));
+    else
+      diff::render_list(set, options, sink);
+    next_steps(context, decisions, set.empty());
+  }
+  return args.has("exit-code") && !set.empty() ? kDifferent : kDone;
+}
+
+}  // namespace
+
+extern const Command k_status_command{
+    .name = "status",
+    .summary = "what is held: one line a change, dangers first",
+    .help =
+        "usage: stoplog status [--json|-z] [--ignored] [--exit-code]\n"
+        "\n"
+        "The draft's net changes, one line each: dangers and deletions first,\n"
+        "with what was decided, the risk, and drift of the real tree.\n"
+        "\n"
+        "  -z, --null       status letters and names, ended by NUL\n"
+        "      --json       for programs\n"
+        "      --ignored    list files that git ignores one by one\n"
+        "      --exit-code  exit 1 when something is held\n"
+        "\n"
+        "example: stoplog status\n",
+    .options = kOptions,
+    .run = run};
+
+}  // namespace stoplog::cli

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/commit_flow.h"
+#include "cli/exit_codes.h"
+#include "cli/opened.h"
+#include "cli/who.h"
+#include "cli/words.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr OptionSpec kOptions[] = {{"dry-run"}, {"json"}};
+
+// The draft whose commit it was, when it is still there.
+std::optional<draft::Draft> author(Context& context, int state,
+                                   std::optional<uint64_t> number) {
+  if (!number) {
+    auto newest = gate::newest_undoable(state);
+    if (!newest || !*newest) return std::nullopt;
+    number = **newest;
+  }
+  auto record = gate::read_commit(state, *number);
+  auto store = context.store();
+  if (!record || !store || record->meta.draft.empty()) return std::nullopt;
+  auto draft = (*store)->load(record->meta.draft);
+  if (!draft) return std::nullopt;
+  return std::move(*draft);
+}
+
+Status note(Context& context, const draft::Draft& draft,
+            const gate::CommitRecord& record) {
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
+  Json fields = who_fields();
+  fields.set("commit", record.meta.number).set("undoes", record.meta.undoes);
+  Json paths = Json::array();
+  for (const gate::Item& item : record.items) paths.push(item.path.str());
+  TRY(ledger.append("undo", fields.set("paths", paths), Sync::kYes));
+  return {};
+}
+
+Result<int> run(Context& context, const Args& args) {
+  std::optional<uint64_t> number;
+  if (!args.positionals.empty())
+    number = TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
+  Doorstep door = TRY(open_doorstep(context));
+  std::optional<draft::Draft> draft =
+      author(context, door.state.get(), number);
+  std::optional<Opened> opened;
+  if (draft) opened = TRY(open_draft(context, *draft, {}));
+  gate::UndoRequest request{.ground = door.ground(),
+                            .number = number,
+                            .dry_run = args.has("dry-run")};
+  request.meta.time = Clock::real().now();
+  request.meta.user = user_name();
+  request.meta.tty = terminal_name();
+  if (opened) request.meta.position = opened->view->position();
+  gate::CommitResult result = TRY(gate::undo(request));
+  for (const std::string& line : result.notes) context.out.note(escape(line));
+  if (request.dry_run) {
+    context.out.write(describe_commit(result));
+    return kDone;
+  }
+  if (opened) {
+    TRY_CTX(tell_draft(context, *opened, result.record),
+            "the undo is done, but the draft could not be told");
+    TRY(note(context, *draft, result.record));
+  } else {
+    TRY(gate::note_rebased(door.state.get(), result.record.meta.number));
+  }
+  if (args.has("json")) {
+    context.out.write(
+        commit_json(result.record, TRY(context.workspace())->path).dump() +
+        "\n");
+    return kDone;
+  }
+  context.out.write(fmt::format(
+      "took commit {} back: {}\n", result.record.meta.undoes,
+      plural(result.record.items.size(), "path")));
+  return kDone;
+}
+
+}  // namespace
+
+extern const Command k_undo_command{
+    .name = "undo",
+    .summary = "take a commit back, byte for byte",
+    .help =
+        "usage: stoplog undo [COMMIT] [--dry-run] [--json]\n"
+        "\n"
+        "Puts back what COMMIT replaced (default: the workspace's latest that\n"
+        "still stands, whichever draft made it). Refused, with names, when one\n"
+        "of its paths was edited since (exit 3). An undo is a commit of its own\n"
+        "and can be undone by its number.\n"
+        "\n"
+        "      --dry-run  verify, print what would be done, write nothing\n"
+        "      --json     what was done, for programs\n"
+        "\n"
+        "example: stoplog undo\n",
+    .options = kOptions,
+    .max = 1,
+    .run = run};
+
+}  // namespace stoplog::cli

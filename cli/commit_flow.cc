@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commit_flow.h"
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/strings.h"
+#include "base/sys_file.h"
+#include "base/temp_file.h"
+#include "base/units.h"
+#include "cli/decisions.h"
+#include "cli/opened.h"
+#include "cli/rejection_notes.h"
+#include "cli/who.h"
+#include "cli/words.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+struct Flow {
+  Context& context;
+  const CommitChoice& choice;
+  Opened opened;
+  draft::Policy policy;
+  diff::ChangeSet set;
+};
+
+Error dangers_left(const std::vector<RelPath>& paths) {
+  std::string names;
+  for (size_t i = 0; i < paths.size() && i < 20; ++i)
+    names += (i == 0 ? "" : ", ") + escape(paths[i].str());
+  if (paths.size() > 20) names += fmt::format(" and {} more", paths.size() - 20);
+  return Error(Code::kRefused,
+               fmt::format("cannot commit: a danger is not approved: {}", names))
+      .with_hint("look with `stoplog diff PATH`, then `stoplog approve PATH`, "
+                 "or say --danger");
+}
+
+// With -a on a terminal: all at once, then each danger by name.
+Status ask_all(Flow& flow, gate::Plan plan) {
+  if (flow.choice.yes) return {};
+  if (!can_ask())
+    return std::unexpected(
+        Error(Code::kDeclined,
+              "cannot ask: there is no terminal, and -a approves everything")
+            .with_hint("-y approves without being asked"));
+  gate::ApproveReport report = TRY(gate::approve(
+      plan, flow.set,
+      {.all = true, .keep_rejected = true, .by = signature(flow.set)}));
+  if (!report.approved.empty() &&
+      !ask_yes(fmt::format("approve and commit {}?",
+                           plural(report.approved.size(), "change"))))
+    return fail(Code::kDeclined, "nothing was approved");
+  return {};
+}
+
+Status ask_danger(Flow& flow, gate::Plan& plan,
+                  std::vector<RelPath>& dangers) {
+  std::vector<RelPath> left;
+  for (const RelPath& path : dangers) {
+    const diff::Change* change = flow.set.find(path);
+    std::string why =
+        change != nullptr && !change->risks.empty()
+            ? escape(change->risks.front().message)
+            : "";
+    bool yes = !flow.choice.yes && can_ask() &&
+               ask_yes(fmt::format("danger: {}: {}; approve it?",
+                                   escape(path.str()), why));
+    if (!yes) {
+      left.push_back(path);
+      continue;
+    }
+    TRY(gate::approve(plan, flow.set,
+                      {.paths = {path}, .by = signature(flow.set)}));
+  }
+  dangers = std::move(left);
+  return {};
+}
+
+Status approve_all(Flow& flow) {
+  gate::ApproveReport report;
+  auto approve = [&](gate::Plan& plan) -> Status {
+    TRY(ask_all(flow, plan));
+    report = TRY(gate::approve(
+        plan, flow.set,
+        {.all = true,
+         .danger = flow.choice.danger,
+         .include_ignored = flow.policy.ignored.value == "commit",
+         .keep_rejected = true,
+         .by = signature(flow.set)}));
+    TRY(ask_danger(flow, plan, report.dangers));
+    if (!report.dangers.empty())
+      return std::unexpected(dangers_left(report.dangers));
+    return {};
+  };
+  if (flow.choice.dry_run) {
+    gate::Plan plan = TRY(gate::load_plan(flow.opened.draft_dir.get()));
+    return approve(plan);
+  }
+  TRY(change_plan(flow.opened, approve));
+  if (report.approved.empty()) return {};
+  draft::Ledger ledger = TRY(draft::Ledger::open(
+      *TRY(flow.context.layout()), flow.opened.draft.id));
+  Json paths = Json::array();
+  for (const RelPath& path : report.approved) paths.push(path.str());
+  Json fields = who_fields();
+  fields.set("digest", digest_text(flow.set));
+  fields.set("danger", flow.choice.danger).set("asked", !flow.choice.yes);
+  TRY(ledger.append("approve", fields.set("paths", paths), Sync::kYes));
+  return {};
+}
+
+// Approvals older than the policy allows must be renewed.
+Status check_age(const Flow& flow, const gate::Plan& plan) {
+  if (!flow.policy.max_age.value) return {};
+  int64_t now = Clock::real().now().tv_sec;
+  for (const gate::Decision& d : plan.decisions) {
+    int64_t age_ms = (now - d.by.time.tv_sec) * 1000;
+    if (age_ms <= static_cast<int64_t>(*flow.policy.max_age.value)) continue;
+    return std::unexpected(
+        Error(Code::kDrift,
+              fmt::format("cannot commit: {} was approved {} ago, more than "
+                          "the policy allows",
+                          escape(d.path.str()), print_duration(Millis(age_ms))))
+            .with_hint("look at it again and approve it anew"));
+  }
+  return {};
+}
+
+gate::CommitMeta meta_of(const Flow& flow) {
+  gate::CommitMeta meta;
+  meta.time = Clock::real().now();
+  meta.draft = flow.opened.draft.id;
+  meta.position = flow.opened.view->position();
+  meta.change_digest = digest_text(flow.set);
+  meta.policy_digest = flow.policy.digest();
+  meta.user = user_name();
+  meta.tty = terminal_name();
+  return meta;
+}
+
+Status write_receipt(const std::string& file, const Json& receipt) {
+  size_t slash = file.rfind('/');
+  std::string dir = slash == file.npos ? "." : file.substr(0, slash + 1);
+  std::string name = slash == file.npos ? file : file.substr(slash + 1);
+  Fd fd = TRY_CTX(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY),
+                  fmt::format("cannot write the receipt '{}'", escape(file)));
+  TRY_CTX(write_file(fd.get(), name, receipt.pretty(), 0644),
+          fmt::format("cannot write the receipt '{}'", escape(file)));
+  return {};
+}
+
+// The real tree has it: now the draft, the plan and the record learn of it.
+// Whatever fails from here on is said, and caught up with by the next command.
+Status follow_up(Flow& flow, CommitEnd& end) {
+  TRY_CTX(tell_draft(flow.context, flow.opened, end.result.record),
+          "the commit is done, but the draft could not be told");
+  TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
+    gate::retire(plan, end.result);
+    return {};
+  }));
+  draft::Ledger ledger = TRY(draft::Ledger::open(
+      *TRY(flow.context.layout()), flow.opened.draft.id));
+  const gate::CommitMeta& meta = end.result.record.meta;
+  Json fields = who_fields();
+  fields.set("commit", meta.number).set("digest", meta.change_digest);
+  fields.set("plan", meta.plan_digest).set("policy", meta.policy_digest);
+  Json paths = Json::array();
+  for (const RelPath& path : end.result.approved) paths.push(path.str());
+  TRY(ledger.append("commit", fields.set("paths", paths), Sync::kYes));
+  return {};
+}
+
+// What is still held; a draft with nothing left is committed whole.
+Status close_if_whole(Context& context, const draft::Draft& draft,
+                      CommitEnd& end) {
+  Opened again = TRY(open_draft(context, draft, {}));
+  diff::ChangeSet set = TRY(changes_of(
+      again, TRY(load_policy(context)),
+      {.digest = false, .count_lines = false, .risks = false}));
+  end.left = set.changes.size();
+  if (end.left > 0 || !set.groups.empty()) return {};
+  if (again.daemon && !TRY(again.daemon->running()).empty()) return {};
+  TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
+    d.state = draft::DraftState::kCommitted;
+  }));
+  return {};
+}
+
+}  // namespace
+
+Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
+                               const CommitChoice& choice) {
+  draft::Policy policy = TRY(load_policy(context));
+  const std::string& mode = policy.gate_mode.value;
+  if ((mode == "hold" || mode == "observe") && !choice.dry_run)
+    return fail(Code::kRefused,
+                "cannot commit: the policy's gate.mode is \"{}\" ({})", mode,
+                policy.gate_mode.origin);
+  Flow flow{context, choice, TRY(open_draft(context, draft, {})),
+            std::move(policy), {}};
+  flow.set = TRY(changes_of(flow.opened, flow.policy));
+  CommitEnd end;
+  end.receipt = Json::object().set("version", 1).set("commit", Json());
+  if (flow.set.empty()) {
+    end.nothing = true;
+    return end;
+  }
+  TRY(approve_standing(flow.opened, flow.policy, flow.set));
+  if (choice.all) TRY(approve_all(flow));
+  gate::Plan plan =
+      TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
+  if (choice.all && choice.dry_run)
+    TRY(gate::approve(plan, flow.set,
+                      {.all = true,
+                       .danger = choice.danger,
+                       .keep_rejected = true,
+                       .by = signature(flow.set)}));
+  TRY(check_age(flow, plan));
+  auto result = gate::commit({.ground = flow.opened.door.ground(),
+                              .set = &flow.set,
+                              .plan = &plan,
+                              .meta = meta_of(flow),
+                              .merge = choice.merge,
+                              .dry_run = choice.dry_run});
+  if (!result && result.error().code() == Code::kDeclined)
+    return std::unexpected(std::move(result.error())
+                               .with_hint("`stoplog review`, `stoplog approve "
+                                          "PATH`, or `stoplog commit -a`"));
+  end.result = TRY(std::move(result));
+  if (choice.dry_run) return end;
+  end.receipt = commit_json(end.result.record, draft.workspace);
+  TRY(follow_up(flow, end));
+  if (choice.receipt) TRY(write_receipt(*choice.receipt, end.receipt));
+  TRY(close_if_whole(context, draft, end));
+  return end;
+}
+
+}  // namespace stoplog::cli

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that `commit` does, so that the review screen does the same.
+//
+//   CommitEnd end = TRY(commit_draft(context, draft, {.yes = true}));
+//
+// Errors carry the exit code; whichever it is, the real tree is as before.
+// Asks on the terminal only with `all` and without `yes`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/context.h"
+#include "draft/store.h"
+#include "gate/gate.h"
+
+namespace stoplog::cli {
+
+struct CommitChoice {
+  bool all = false;
+  bool danger = false;
+  bool yes = false;
+  bool merge = false;
+  bool dry_run = false;
+  std::optional<std::string> receipt = {};  // a file
+};
+
+struct CommitEnd {
+  bool nothing = false;  // there was nothing to commit
+  gate::CommitResult result;
+  uint64_t left = 0;  // changes still held
+  Json receipt;
+};
+
+Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
+                               const CommitChoice& choice);
+
+// What would be done, a line each.
+std::string describe_commit(const gate::CommitResult& result);
+// The record of a commit for programs: number, digests, who, each path.
+Json commit_json(const gate::CommitRecord& record,
+                 const std::string& workspace);
+
+}  // namespace stoplog::cli

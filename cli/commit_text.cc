@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/strings.h"
+#include "cli/commit_flow.h"
+#include "gate/commit_plan.h"
+
+namespace stoplog::cli {
+namespace {
+
+Json side(const std::optional<gate::Node>& node) {
+  if (!node) return Json();
+  Json j = Json::object();
+  j.set("type", gate::name_of(node->type));
+  j.set("mode", fmt::format("{:04o}", node->mode)).set("size", node->size);
+  j.set("sha256",
+        node->sha256 ? Json("sha256:" + hex(*node->sha256)) : Json());
+  return j;
+}
+
+void set_path(Json& j, const RelPath& path) {
+  j.set("path", escape(path.str()));
+  if (is_utf8(path.str()))
+    j.set("path", path.str());
+  else
+    j.set("path_bytes", base64(path.str()));
+}
+
+}  // namespace
+
+std::string describe_commit(const gate::CommitResult& result) {
+  return gate::to_text(result.plan);
+}
+
+Json commit_json(const gate::CommitRecord& record,
+                 const std::string& workspace) {
+  const gate::CommitMeta& m = record.meta;
+  auto text = [](const std::string& s) { return s.empty() ? Json() : Json(s); };
+  Json j = Json::object();
+  j.set("version", 1).set("commit", m.number).set("id", m.id);
+  j.set("kind", m.kind).set("undoes", m.undoes != 0 ? Json(m.undoes) : Json());
+  j.set("time", rfc3339(m.time)).set("workspace", workspace);
+  j.set("draft", text(m.draft)).set("digest", text(m.change_digest));
+  j.set("plan", text(m.plan_digest)).set("policy", text(m.policy_digest));
+  j.set("user", text(m.user)).set("tty", text(m.tty));
+  Json changes = Json::array();
+  for (const gate::Item& item : record.items) {
+    Json c = Json::object();
+    set_path(c, item.path);
+    c.set("from", item.from ? Json(escape(item.from->str())) : Json());
+    c.set("old", side(item.old)).set("new", side(item.fresh));
+    changes.push(std::move(c));
+  }
+  Json left = Json::array();
+  for (const gate::Left& l : record.left) {
+    Json c = Json::object();
+    set_path(c, l.path);
+    left.push(c.set("why", l.why));
+  }
+  return j.set("changes", changes).set("left", left);
+}
+
+}  // namespace stoplog::cli

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/marks.h"
+
+#include "base/escape.h"
+#include "base/strings.h"
+#include "cli/between_view.h"
+
+namespace stoplog::cli {
+
+std::string mark_name(const fs::Mark& mark) {
+  switch (mark.kind) {
+    case fs::MarkKind::kCommandBegin:
+      return fmt::format("@{}", mark.command);
+    case fs::MarkKind::kCommandEnd:
+      return fmt::format("@{}.", mark.command);
+    case fs::MarkKind::kNamed:
+      return mark.name;
+    default:
+      return "";
+  }
+}
+
+Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
+                           const std::string& name) {
+  std::vector<std::string> names;
+  for (const fs::Mark& mark : marks) {
+    std::string n = mark_name(mark);
+    if (n.empty()) continue;
+    if (n == name) return mark;
+    names.push_back(std::move(n));
+  }
+  Error error(Code::kUsage,
+              fmt::format("there is no mark '{}' in this draft", escape(name)));
+  std::vector<std::string_view> views(names.begin(), names.end());
+  std::string_view near = nearest(name, views);
+  return std::unexpected(std::move(error).with_hint(
+      near.empty() ? std::string("`stoplog log` lists them")
+                   : fmt::format("did you mean '{}'?", escape(near))));
+}
+
+Result<std::unique_ptr<fs::View>> view_at(const Opened& opened,
+                                          fs::Position position) {
+  snapshot::ObjectStore* objects = opened.door.objects.get();
+  return TRY(fs::open_view({.draft_dir = opened.draft_dir.get(),
+                            .base = opened.door.root.get(),
+                            .at = position,
+                            .objects = [objects](const Sha256Digest& id) {
+                              return objects->content(id);
+                            }}));
+}
+
+Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
+                                               fs::Position from,
+                                               fs::Position to) {
+  return std::make_unique<BetweenView>(TRY(view_at(opened, from)),
+                                       TRY(view_at(opened, to)));
+}
+
+Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
+                                   const draft::Policy& policy,
+                                   diff::DiffOptions options) {
+  options.real_root = opened.workspace;
+  options.include_ignored = policy.ignored.value == "commit";
+  for (const std::string& glob : policy.always_ask.value)
+    options.rules.push_back({.glob = glob,
+                             .level = diff::Level::kDanger,
+                             .code = "always-ask",
+                             .message = "the policy always asks for this"});
+  return diff::build_change_set(view, options);
+}
+
+Status with_tree(Context& context, Opened& opened,
+                 const std::function<Status(fs::Tree&)>& use) {
+  opened.lock.reset();
+  draft::DraftLock lock =
+      TRY_CTX(draft::DraftLock::take(*TRY(context.layout()), opened.draft.id,
+                                     draft::LockMode::kExclusive),
+              "cannot change the draft while it is in use");
+  std::unique_ptr<fs::Tree> tree =
+      TRY(fs::Tree::open({.draft_dir = opened.draft_dir.get(),
+                          .base = opened.door.root.get(),
+                          .background = false}));
+  TRY(use(*tree));
+  TRY(tree->fsync());
+  tree.reset();
+  opened.lock = std::move(lock);
+  return {};
+}
+
+}  // namespace stoplog::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moments of a draft by name, and what only its tree can do.
+//
+//   fs::Mark mark = TRY(find_mark(opened.view->marks(), "@4"));
+//   auto then = TRY(view_at(opened, mark.position));
+//   TRY(with_tree(context, opened, [&](fs::Tree& tree) { ... }));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/context.h"
+#include "cli/opened.h"
+#include "fs/draft_view.h"
+#include "fs/tree.h"
+
+namespace stoplog::cli {
+
+// `@4` before command 4, `@4.` after it, or a snapshot's name; kUsage with the
+// nearest one as hint.
+Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
+                           const std::string& name);
+// The name that find_mark() takes: "" for marks that have none.
+std::string mark_name(const fs::Mark& mark);
+
+// Another moment of the same draft.
+Result<std::unique_ptr<fs::View>> view_at(const Opened& opened,
+                                          fs::Position position);
+// What happened between two moments of it; `to` unset: as `opened` is.
+Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
+                                               fs::Position from,
+                                               fs::Position to);
+
+// changes_of() for another view of the draft.
+Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
+                                   const draft::Policy& policy,
+                                   diff::DiffOptions options);
+
+// The tree itself under the draft's exclusive lock; only when no daemon lives
+// (it would be asked instead). The shared lock of `opened` is given up for it.
+Status with_tree(Context& context, Opened& opened,
+                 const std::function<Status(fs::Tree&)>& use);
+
+}  // namespace stoplog::cli

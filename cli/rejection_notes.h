@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rejections for the agent to read: /run/stoplog/rejections inside the jail.
+// Told to the daemon when one lives; a daemon that starts later shows what the
+// plan says then.
+#pragma once
+
+#include "base/result.h"
+#include "cli/context.h"
+#include "cli/opened.h"
+
+namespace stoplog::cli {
+
+inline constexpr char kRejectionsNote[] = "rejections";
+
+Status tell_rejections(Context& context, Opened& opened);
+
+}  // namespace stoplog::cli
