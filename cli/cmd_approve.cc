@@ -11,10 +11,8 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"all", 'a'},
-                                   {"danger"},
-                                   {"digest", 0, "D"},
-                                   {"json"}};
+constexpr OptionSpec kOptions[] = {
+    {"all", 'a'}, {"danger"}, {"digest", 0, "D"}, {"json"}};
 
 Json names(const std::vector<RelPath>& paths) {
   Json list = Json::array();
@@ -40,19 +38,20 @@ void tell(Context& context, const gate::ApproveReport& report) {
       context.out.write(fmt::format("  {}\n", escape(path.str())));
   };
   if (!report.approved.empty()) {
-    context.out.write(
-        fmt::format("approved {}:\n", plural(report.approved.size(), "change")));
+    context.out.write(fmt::format("approved {}:\n",
+                                  plural(report.approved.size(), "change")));
     list(report.approved);
   }
   if (!report.dangers.empty()) {
     context.out.write(fmt::format("not approved, a danger each:\n"));
     list(report.dangers);
-    context.out.hint("name the file itself, or say --danger, after a look at "
-                     "`stoplog diff`");
+    context.out.hint(
+        "name the file itself, or say --danger, after a look at "
+        "`stoplog diff`");
   }
   if (!report.ignored.empty())
-    context.out.note(fmt::format(
-        "{} that git ignores stay held", plural(report.ignored.size(), "file")));
+    context.out.note(fmt::format("{} that git ignores stay held",
+                                 plural(report.ignored.size(), "file")));
   if (report.approved.empty() && report.dangers.empty())
     context.out.note("nothing to approve");
   else if (!report.approved.empty())
@@ -83,8 +82,7 @@ Result<int> run(Context& context, const Args& args) {
     report = TRY(gate::approve(plan, set, request));
     return {};
   }));
-  if (!report.approved.empty())
-    TRY(record(context, opened, set, args, report));
+  if (!report.approved.empty()) TRY(record(context, opened, set, args, report));
   if (args.has("json")) {
     Json j = Json::object();
     j.set("version", 1).set("digest", digest_text(set));
@@ -107,11 +105,14 @@ extern const Command k_approve_command{
     .help =
         "usage: stoplog approve [PATH...] [--all] [--danger] [--digest D]\n"
         "\n"
-        "Records that you approve the changes at PATH (a directory: all beneath\n"
-        "it) as they are now; a later edit makes the approval stale. Nothing is\n"
+        "Records that you approve the changes at PATH (a directory: all "
+        "beneath\n"
+        "it) as they are now; a later edit makes the approval stale. Nothing "
+        "is\n"
         "written to the real tree before `stoplog commit`.\n"
         "\n"
-        "A danger is approved only by a PATH that names that very file, or with\n"
+        "A danger is approved only by a PATH that names that very file, or "
+        "with\n"
         "--danger: --all and directories skip dangers and say so (exit 4 when\n"
         "nothing else was there).\n"
         "\n"

@@ -50,8 +50,7 @@ Result<int> run(Context& context, const Args& args) {
       then ? *then : static_cast<const fs::View&>(*opened.view);
   std::optional<fs::NodeState> state = TRY(view.draft_state(path));
   if (!state)
-    return fail(Code::kUsage, "the draft has no file '{}'",
-                escape(path.str()));
+    return fail(Code::kUsage, "the draft has no file '{}'", escape(path.str()));
   if (state->type == fs::Type::kSymlink) {
     context.out.write(context.out.terminal() ? escape(state->target) + "\n"
                                              : state->target);
@@ -73,7 +72,8 @@ extern const Command k_cat_command{
         "usage: stoplog cat [MARK:]PATH\n"
         "\n"
         "Prints the file at PATH as the draft has it now, or had it at MARK:\n"
-        "@4 is before command 4, @4. after it, or a snapshot's name. To a pipe\n"
+        "@4 is before command 4, @4. after it, or a snapshot's name. To a "
+        "pipe\n"
         "byte for byte; on a terminal what could harm it is escaped.\n"
         "\n"
         "example: stoplog cat @2:src/main.c\n",

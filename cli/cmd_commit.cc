@@ -8,10 +8,9 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"all", 'a'},     {"danger"},
-                                   {"yes", 'y'},     {"merge"},
-                                   {"dry-run"},      {"receipt", 0, "FILE"},
-                                   {"json"}};
+constexpr OptionSpec kOptions[] = {
+    {"all", 'a'},           {"danger"}, {"yes", 'y'}, {"merge"}, {"dry-run"},
+    {"receipt", 0, "FILE"}, {"json"}};
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
@@ -45,8 +44,7 @@ Result<int> run(Context& context, const Args& args) {
                                 plural(end.result.approved.size(), "change"),
                                 end.result.record.meta.number));
   if (end.left > 0)
-    context.out.note(
-        fmt::format("{} still held", plural(end.left, "change")));
+    context.out.note(fmt::format("{} still held", plural(end.left, "change")));
   context.out.hint(fmt::format("`stoplog undo {}` takes it back",
                                end.result.record.meta.number));
   return kDone;
@@ -60,19 +58,24 @@ extern const Command k_commit_command{
     .help =
         "usage: stoplog commit [-a [--danger]] [-y] [--merge] [OPTIONS]\n"
         "\n"
-        "Verifies that the real tree is still what the draft saw, then applies\n"
+        "Verifies that the real tree is still what the draft saw, then "
+        "applies\n"
         "what is approved, all or nothing. Exit 3: it drifted, or what was\n"
         "approved changed since; 4: a danger is not approved, or the policy\n"
         "forbids; 6: it failed and was rolled back. In each case nothing is\n"
         "written.\n"
         "\n"
-        "  -a, --all           approve first all that is neither rejected nor a\n"
-        "                      danger; asks on the terminal, for each danger too\n"
+        "  -a, --all           approve first all that is neither rejected nor "
+        "a\n"
+        "                      danger; asks on the terminal, for each danger "
+        "too\n"
         "      --danger        with -a: approve the dangers too\n"
         "  -y, --yes           do not ask\n"
-        "      --merge         merge files that drifted, three-way; a conflict is\n"
+        "      --merge         merge files that drifted, three-way; a conflict "
+        "is\n"
         "                      exit 3\n"
-        "      --dry-run       verify, print what would be done, write nothing\n"
+        "      --dry-run       verify, print what would be done, write "
+        "nothing\n"
         "      --receipt FILE  write what was committed, as JSON\n"
         "      --json          the same to stdout\n"
         "\n"

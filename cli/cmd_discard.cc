@@ -9,6 +9,7 @@
 #include "cli/opened.h"
 #include "cli/who.h"
 #include "cli/words.h"
+#include "diff/git_meta.h"
 #include "draft/ledger.h"
 
 namespace stoplog::cli {
@@ -95,9 +96,9 @@ bool chosen(const RelPath& path, const std::vector<RelPath>& wanted) {
 Result<int> discard_paths(Context& context, const draft::Draft& draft,
                           const std::vector<RelPath>& wanted, bool yes) {
   Opened opened = TRY(open_draft(context, draft, {}));
-  diff::ChangeSet set = TRY(changes_of(
-      opened, TRY(load_policy(context)),
-      {.digest = false, .count_lines = false, .risks = false}));
+  diff::ChangeSet set =
+      TRY(changes_of(opened, TRY(load_policy(context)),
+                     {.digest = false, .count_lines = false, .risks = false}));
   std::vector<const diff::Change*> changes;
   std::vector<RelPath> paths;
   for (const auto* list : {&set.changes, &set.directories})
@@ -125,20 +126,19 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
     return {};
   }));
   TRY(record(context, draft, paths, false));
-  context.out.write(fmt::format("discarded {}\n",
-                                plural(paths.size(), "held change")));
+  context.out.write(
+      fmt::format("discarded {}\n", plural(paths.size(), "held change")));
   return kDone;
 }
 
-Result<int> discard_all(Context& context, const draft::Draft& draft,
-                        bool yes) {
+Result<int> discard_all(Context& context, const draft::Draft& draft, bool yes) {
   auto client = TRY(context.daemon(draft));
   if (client && !TRY(client->running()).empty())
     return std::unexpected(
         Error(Code::kRefused, "cannot discard the draft while a command runs")
             .with_hint("`stoplog stop` ends it"));
-  TRY(confirm(yes, fmt::format("draft '{}' with all that it holds",
-                               draft.name)));
+  TRY(confirm(yes,
+              fmt::format("draft '{}' with all that it holds", draft.name)));
   if (client)
     TRY_CTX(client->shutdown(*TRY(context.layout()), draft.id, true),
             "cannot end the draft's daemon");
@@ -167,7 +167,8 @@ extern const Command k_discard_command{
     .help =
         "usage: stoplog discard [PATH...] [-y]\n"
         "\n"
-        "Drops the held changes at PATH (a directory: all beneath it), so that\n"
+        "Drops the held changes at PATH (a directory: all beneath it), so "
+        "that\n"
         "the agent sees the real files there again; without PATH the whole\n"
         "draft. Asks first; without a terminal and without -y nothing is\n"
         "dropped (exit 1). The real tree is not touched.\n"

@@ -54,9 +54,9 @@ Result<int> run(Context& context, const Args& args) {
       context.out.write(text);
     }));
   } else {
-    report = TRY_CTX(
-        write_file_whole(args.positionals[0], opened, set, ignored),
-        fmt::format("cannot write '{}'", escape(args.positionals[0])));
+    report =
+        TRY_CTX(write_file_whole(args.positionals[0], opened, set, ignored),
+                fmt::format("cannot write '{}'", escape(args.positionals[0])));
   }
   for (const std::string& line : report.not_in_patch)
     context.out.note(escape(line));
@@ -71,8 +71,10 @@ extern const Command k_export_command{
     .help =
         "usage: stoplog export --patch [FILE] [--ignored]\n"
         "\n"
-        "Writes the draft's net changes as a patch in git's format to FILE, or\n"
-        "to stdout: `git apply --binary` of it gives the draft's tree. What git\n"
+        "Writes the draft's net changes as a patch in git's format to FILE, "
+        "or\n"
+        "to stdout: `git apply --binary` of it gives the draft's tree. What "
+        "git\n"
         "cannot say (empty directories, special files) is named.\n"
         "\n"
         "      --patch    a patch\n"

@@ -16,8 +16,8 @@ Status fork_tree(Context& context, Opened& opened, const draft::Draft& made,
                  fs::Position at) {
   const draft::Layout& layout = *TRY(context.layout());
   std::string path = layout.draft(made.id);
-  draft::DraftLock lock = TRY(draft::DraftLock::take(
-      layout, made.id, draft::LockMode::kExclusive));
+  draft::DraftLock lock =
+      TRY(draft::DraftLock::take(layout, made.id, draft::LockMode::kExclusive));
   if (opened.daemon) return opened.daemon->fork(path, at);
   Fd dir = TRY(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
   return with_tree(context, opened, [&](fs::Tree& tree) {
@@ -60,9 +60,9 @@ Result<int> run(Context& context, const Args& args) {
                       "\n");
   else
     context.out.write(made.name + "\n");
-  context.out.hint(fmt::format(
-      "'{}' stays the current draft: `stoplog switch {}`, or -d {}",
-      draft.name, made.name, made.name));
+  context.out.hint(
+      fmt::format("'{}' stays the current draft: `stoplog switch {}`, or -d {}",
+                  draft.name, made.name, made.name));
   return 0;
 }
 
@@ -74,7 +74,8 @@ extern const Command k_fork_command{
     .help =
         "usage: stoplog fork NAME [MARK] [--json]\n"
         "\n"
-        "Makes a second draft NAME over the same workspace that holds what this\n"
+        "Makes a second draft NAME over the same workspace that holds what "
+        "this\n"
         "one held at MARK (default: now). Data is shared, so it costs little.\n"
         "The current draft stays the current one.\n"
         "\n"

@@ -49,7 +49,8 @@ extern const Command k_reject_command{
     .help =
         "usage: stoplog reject PATH... [--reason TEXT]\n"
         "\n"
-        "Records that you reject the changes at PATH as they are now. They stay\n"
+        "Records that you reject the changes at PATH as they are now. They "
+        "stay\n"
         "held and are never committed; the agent finds your words inside the\n"
         "jail in /run/stoplog/rejections. `stoplog discard` drops a change.\n"
         "\n"

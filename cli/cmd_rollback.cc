@@ -55,9 +55,12 @@ extern const Command k_rollback_command{
     .help =
         "usage: stoplog rollback [MARK]\n"
         "\n"
-        "Makes the draft what it was at MARK: @4 is before command 4, @4. after\n"
-        "it, or a snapshot's name (default: before the last command). Does not\n"
-        "ask, for nothing is lost: later marks stay valid. The real tree is not\n"
+        "Makes the draft what it was at MARK: @4 is before command 4, @4. "
+        "after\n"
+        "it, or a snapshot's name (default: before the last command). Does "
+        "not\n"
+        "ask, for nothing is lost: later marks stay valid. The real tree is "
+        "not\n"
         "touched.\n"
         "\n"
         "example: stoplog rollback @3\n",

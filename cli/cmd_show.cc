@@ -24,9 +24,9 @@ std::string describe(const gate::CommitRecord& record) {
   std::string out = fmt::format("{} {}", m.kind, m.number);
   if (m.undoes != 0) out += fmt::format(" of commit {}", m.undoes);
   out += fmt::format("\ntime    {}\n", local_time(m.time));
-  out += fmt::format("user    {}{}\n", escape(m.user),
-                     m.tty.empty() ? ", without a terminal"
-                                   : " on " + escape(m.tty));
+  out += fmt::format(
+      "user    {}{}\n", escape(m.user),
+      m.tty.empty() ? ", without a terminal" : " on " + escape(m.tty));
   if (!m.draft.empty()) out += fmt::format("draft   {}\n", escape(m.draft));
   if (!m.change_digest.empty())
     out += fmt::format("digest  {}\n", m.change_digest);
@@ -73,7 +73,8 @@ extern const Command k_show_command{
     .help =
         "usage: stoplog show COMMIT [--json]\n"
         "\n"
-        "What commit number COMMIT of this workspace did: who, when, from which\n"
+        "What commit number COMMIT of this workspace did: who, when, from "
+        "which\n"
         "draft, and each path with git's letters.\n"
         "\n"
         "      --json  for programs, with both hashes of each path\n"

@@ -67,7 +67,8 @@ extern const Command k_snapshot_command{
     .help =
         "usage: stoplog snapshot [-m NAME] [--json]\n"
         "\n"
-        "Gives the draft's present state a name, unique in the draft (default:\n"
+        "Gives the draft's present state a name, unique in the draft "
+        "(default:\n"
         "s1, s2 and so on), and prints it. Costs nothing, however large the\n"
         "draft; what was written since goes on being held.\n"
         "\n"

@@ -47,8 +47,7 @@ Result<int> run(Context& context, const Args& args) {
   if (!args.positionals.empty())
     number = TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
   Doorstep door = TRY(open_doorstep(context));
-  std::optional<draft::Draft> draft =
-      author(context, door.state.get(), number);
+  std::optional<draft::Draft> draft = author(context, door.state.get(), number);
   std::optional<Opened> opened;
   if (draft) opened = TRY(open_draft(context, *draft, {}));
   gate::UndoRequest request{.ground = door.ground(),
@@ -77,9 +76,9 @@ Result<int> run(Context& context, const Args& args) {
         "\n");
     return kDone;
   }
-  context.out.write(fmt::format(
-      "took commit {} back: {}\n", result.record.meta.undoes,
-      plural(result.record.items.size(), "path")));
+  context.out.write(fmt::format("took commit {} back: {}\n",
+                                result.record.meta.undoes,
+                                plural(result.record.items.size(), "path")));
   return kDone;
 }
 
@@ -92,8 +91,10 @@ extern const Command k_undo_command{
         "usage: stoplog undo [COMMIT] [--dry-run] [--json]\n"
         "\n"
         "Puts back what COMMIT replaced (default: the workspace's latest that\n"
-        "still stands, whichever draft made it). Refused, with names, when one\n"
-        "of its paths was edited since (exit 3). An undo is a commit of its own\n"
+        "still stands, whichever draft made it). Refused, with names, when "
+        "one\n"
+        "of its paths was edited since (exit 3). An undo is a commit of its "
+        "own\n"
         "and can be undone by its number.\n"
         "\n"
         "      --dry-run  verify, print what would be done, write nothing\n"

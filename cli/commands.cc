@@ -12,17 +12,33 @@
 namespace stoplog::cli {
 
 #define STOPLOG_COMMANDS(X) \
+  X(approve)                \
+  X(cat)                    \
+  X(commit)                 \
   X(completion)             \
   X(daemon)                 \
+  X(diff)                   \
+  X(discard)                \
   X(doctor)                 \
+  X(drafts)                 \
+  X(export)                 \
+  X(fork)                   \
+  X(gc)                     \
   X(help)                   \
   X(log)                    \
   X(mount)                  \
   X(policy)                 \
   X(ps)                     \
+  X(reject)                 \
+  X(rm)                     \
+  X(rollback)               \
   X(run)                    \
+  X(show)                   \
+  X(snapshot)               \
+  X(status)                 \
   X(stop)                   \
   X(switch)                 \
+  X(undo)                   \
   X(unmount)                \
   X(version)
 

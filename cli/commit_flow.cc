@@ -29,11 +29,14 @@ Error dangers_left(const std::vector<RelPath>& paths) {
   std::string names;
   for (size_t i = 0; i < paths.size() && i < 20; ++i)
     names += (i == 0 ? "" : ", ") + escape(paths[i].str());
-  if (paths.size() > 20) names += fmt::format(" and {} more", paths.size() - 20);
-  return Error(Code::kRefused,
-               fmt::format("cannot commit: a danger is not approved: {}", names))
-      .with_hint("look with `stoplog diff PATH`, then `stoplog approve PATH`, "
-                 "or say --danger");
+  if (paths.size() > 20)
+    names += fmt::format(" and {} more", paths.size() - 20);
+  return Error(
+             Code::kRefused,
+             fmt::format("cannot commit: a danger is not approved: {}", names))
+      .with_hint(
+          "look with `stoplog diff PATH`, then `stoplog approve PATH`, "
+          "or say --danger");
 }
 
 // With -a on a terminal: all at once, then each danger by name.
@@ -54,15 +57,13 @@ Status ask_all(Flow& flow, gate::Plan plan) {
   return {};
 }
 
-Status ask_danger(Flow& flow, gate::Plan& plan,
-                  std::vector<RelPath>& dangers) {
+Status ask_danger(Flow& flow, gate::Plan& plan, std::vector<RelPath>& dangers) {
   std::vector<RelPath> left;
   for (const RelPath& path : dangers) {
     const diff::Change* change = flow.set.find(path);
-    std::string why =
-        change != nullptr && !change->risks.empty()
-            ? escape(change->risks.front().message)
-            : "";
+    std::string why = change != nullptr && !change->risks.empty()
+                          ? escape(change->risks.front().message)
+                          : "";
     bool yes = !flow.choice.yes && can_ask() &&
                ask_yes(fmt::format("danger: {}: {}; approve it?",
                                    escape(path.str()), why));
@@ -81,13 +82,13 @@ Status approve_all(Flow& flow) {
   gate::ApproveReport report;
   auto approve = [&](gate::Plan& plan) -> Status {
     TRY(ask_all(flow, plan));
-    report = TRY(gate::approve(
-        plan, flow.set,
-        {.all = true,
-         .danger = flow.choice.danger,
-         .include_ignored = flow.policy.ignored.value == "commit",
-         .keep_rejected = true,
-         .by = signature(flow.set)}));
+    report = TRY(
+        gate::approve(plan, flow.set,
+                      {.all = true,
+                       .danger = flow.choice.danger,
+                       .include_ignored = flow.policy.ignored.value == "commit",
+                       .keep_rejected = true,
+                       .by = signature(flow.set)}));
     TRY(ask_danger(flow, plan, report.dangers));
     if (!report.dangers.empty())
       return std::unexpected(dangers_left(report.dangers));
@@ -99,8 +100,8 @@ Status approve_all(Flow& flow) {
   }
   TRY(change_plan(flow.opened, approve));
   if (report.approved.empty()) return {};
-  draft::Ledger ledger = TRY(draft::Ledger::open(
-      *TRY(flow.context.layout()), flow.opened.draft.id));
+  draft::Ledger ledger = TRY(
+      draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
   Json paths = Json::array();
   for (const RelPath& path : report.approved) paths.push(path.str());
   Json fields = who_fields();
@@ -159,8 +160,8 @@ Status follow_up(Flow& flow, CommitEnd& end) {
     gate::retire(plan, end.result);
     return {};
   }));
-  draft::Ledger ledger = TRY(draft::Ledger::open(
-      *TRY(flow.context.layout()), flow.opened.draft.id));
+  draft::Ledger ledger = TRY(
+      draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
   const gate::CommitMeta& meta = end.result.record.meta;
   Json fields = who_fields();
   fields.set("commit", meta.number).set("digest", meta.change_digest);
@@ -175,9 +176,9 @@ Status follow_up(Flow& flow, CommitEnd& end) {
 Status close_if_whole(Context& context, const draft::Draft& draft,
                       CommitEnd& end) {
   Opened again = TRY(open_draft(context, draft, {}));
-  diff::ChangeSet set = TRY(changes_of(
-      again, TRY(load_policy(context)),
-      {.digest = false, .count_lines = false, .risks = false}));
+  diff::ChangeSet set =
+      TRY(changes_of(again, TRY(load_policy(context)),
+                     {.digest = false, .count_lines = false, .risks = false}));
   end.left = set.changes.size();
   if (end.left > 0 || !set.groups.empty()) return {};
   if (again.daemon && !TRY(again.daemon->running()).empty()) return {};
@@ -197,8 +198,11 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
     return fail(Code::kRefused,
                 "cannot commit: the policy's gate.mode is \"{}\" ({})", mode,
                 policy.gate_mode.origin);
-  Flow flow{context, choice, TRY(open_draft(context, draft, {})),
-            std::move(policy), {}};
+  Flow flow{context,
+            choice,
+            TRY(open_draft(context, draft, {})),
+            std::move(policy),
+            {}};
   flow.set = TRY(changes_of(flow.opened, flow.policy));
   CommitEnd end;
   end.receipt = Json::object().set("version", 1).set("commit", Json());

@@ -10,7 +10,8 @@ Status tell_rejections(Context&, Opened& opened) {
   if (!opened.daemon) return {};
   gate::Plan plan =
       TRY(gate::load_plan(opened.draft_dir.get(), draft::kPlanFile));
-  return opened.daemon->note(kRejectionsNote, gate::rejections_text(plan));
+  return opened.daemon->note(draft::kRejectionsNote,
+                             gate::rejections_text(plan));
 }
 
 }  // namespace stoplog::cli

@@ -10,8 +10,6 @@
 
 namespace stoplog::cli {
 
-inline constexpr char kRejectionsNote[] = "rejections";
-
 Status tell_rejections(Context& context, Opened& opened);
 
 }  // namespace stoplog::cli

@@ -203,6 +203,10 @@ Result<fs::Mark> Client::commit_base(fs::Position reviewed,
 Result<std::vector<fs::Mark>> Client::marks() {
   return TRY(request<MarkList>(Op::kMarks, Empty{})).marks;
 }
+Status Client::fork(const std::string& directory, fs::Position at) {
+  TRY(request<Empty>(Op::kFork, Fork{directory, at}));
+  return {};
+}
 Result<MountInfo> Client::mount(const std::string& dir) {
   return request<MountInfo>(Op::kMount, Text{dir});
 }

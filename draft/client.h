@@ -62,6 +62,7 @@ class Client {
   Result<fs::Mark> commit_base(fs::Position reviewed,
                                std::vector<fs::BaseChange> changes);
   Result<std::vector<fs::Mark>> marks();
+  Status fork(const std::string& directory, fs::Position at);
   Result<MountInfo> mount(const std::string& dir);
   Status unmount();
   Result<std::vector<RunningCommand>> running();

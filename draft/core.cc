@@ -298,6 +298,9 @@ Result<fs::Mark> Core::commit_base(fs::Position reviewed,
 
 std::vector<fs::Mark> Core::marks() const { return session_->tree().marks(); }
 
+Status Core::fork_into(int directory, fs::Position at) {
+  return session_->tree().fork_into(directory, at);
+}
 Result<MountInfo> Core::mount(const std::string& dir) {
   if (!shape_.mount.empty() && (dir.empty() || dir == shape_.mount))
     return mounted();

@@ -36,6 +36,7 @@ class Core : public DaemonCore, private fs::Observer {
       fs::Position reviewed,
       const std::vector<fs::BaseChange>& changes) override;
   std::vector<fs::Mark> marks() const override;
+  Status fork_into(int directory, fs::Position at) override;
   Result<MountInfo> mount(const std::string& dir) override;
   Status unmount() override;
   MountInfo mounted() const override;

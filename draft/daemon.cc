@@ -13,6 +13,7 @@
 #include "base/unix_socket.h"
 #include "draft/server.h"
 #include "draft/store.h"
+#include "gate/gate.h"
 
 namespace stoplog::draft {
 namespace {
@@ -52,6 +53,11 @@ Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
   ::umask(077);
   std::unique_ptr<DaemonCore> core =
       TRY(factory(CoreContext{options.layout, draft, options.shape}));
+  // What a person rejected before is there for the agent from the start.
+  Fd dir = TRY(sys::openat(AT_FDCWD, options.layout.draft(options.draft),
+                           O_RDONLY | O_DIRECTORY));
+  if (auto plan = gate::load_plan(dir.get(), kPlanFile))
+    (void)core->note(kRejectionsNote, gate::rejections_text(*plan));
   Fd listener = TRY(listen_at(options.layout, options.draft));
   if (ready) {
     (void)sys::write_full(ready.get(), std::string_view("ok\n"));

@@ -46,6 +46,8 @@ class DaemonCore {
   virtual Result<fs::Mark> commit_base(
       fs::Position reviewed, const std::vector<fs::BaseChange>& changes) = 0;
   virtual std::vector<fs::Mark> marks() const = 0;
+  // The state at `at` into another draft's directory.
+  virtual Status fork_into(int directory, fs::Position at) = 0;
 
   // Shows the view to people at `dir` (kMountDir of the run directory when
   // empty). EBUSY while a command runs on the private mount.

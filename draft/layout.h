@@ -50,6 +50,7 @@ inline constexpr char kWorkspacePolicyFile[] = ".stoplog.toml";
 inline constexpr char kUserPolicyFile[] = "config.toml";
 // Where the jail shows what stoplog tells the agent.
 inline constexpr char kJailNotesDir[] = "/run/stoplog";
+inline constexpr char kRejectionsNote[] = "rejections";
 
 struct Layout {
   std::string state;    // absolute

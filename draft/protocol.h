@@ -53,6 +53,7 @@ enum class Op : uint16_t {
   kStatus = 27,      // Empty -> DaemonStatus
   kMarks = 28,       // Empty -> MarkList
   kOverOutput = 29,  // OverOutput -> Empty
+  kFork = 30,        // Fork -> Empty
 };
 
 struct Empty {
@@ -235,6 +236,16 @@ struct Rollback {
   template <class A>
   void visit(A& a) {
     a(to);
+  }
+};
+// Writes the state at `at` into a new draft's directory, which the client has
+// locked.
+struct Fork {
+  std::string directory;  // absolute
+  uint64_t at = 0;        // fs::Position
+  template <class A>
+  void visit(A& a) {
+    a(directory, at);
   }
 };
 struct CommitBase {

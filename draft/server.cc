@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "base/unix_socket.h"
 
@@ -165,6 +166,12 @@ Result<std::string> Server::answer_plain(const Message& message) {
     case Op::kCommitBase: {
       CommitBase request = TRY(decode<CommitBase>(payload));
       return encoded(core_.commit_base(request.reviewed, request.changes));
+    }
+    case Op::kFork: {
+      Fork fork = TRY(decode<Fork>(payload));
+      Fd dir =
+          TRY(sys::openat(AT_FDCWD, fork.directory, O_RDONLY | O_DIRECTORY));
+      return encoded(core_.fork_into(dir.get(), fork.at));
     }
     case Op::kMarks:
       TRY(decode<Empty>(payload));

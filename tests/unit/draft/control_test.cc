@@ -67,6 +67,7 @@ class FakeCore final : public DaemonCore {
                     .name = changes.at(0).path.str()};
   }
   std::vector<fs::Mark> marks() const override { return {fs::Mark{.id = 1}}; }
+  Status fork_into(int, fs::Position) override { return {}; }
   Result<MountInfo> mount(const std::string& dir) override {
     mount_ = dir;
     return MountInfo{mount_};
