@@ -316,7 +316,8 @@ MountInfo Core::mounted() const { return {.path = shape_.mount}; }
 
 Status Core::note(const std::string& name, const std::string& text) {
   // Read inside by another id than ours.
-  return write_file(session_->notes_dir(), name, text, 0644, Sync::kNo);
+  TRY(write_file(session_->notes_dir(), name, text, 0644, Sync::kNo));
+  return session_->zygote().write_note(name, text);
 }
 
 void Core::describe(DaemonStatus& status) const {

@@ -178,11 +178,11 @@ Result<std::vector<MountOp>> plan_root(const JailSpec& spec,
       {.kind = MountKind::kLink, .target = "/var/run", .source = "../run"});
   plan.push_back(dir("/run/lock", 01777));
   plan.push_back(dir(fmt::format("/run/user/{}", spec.identity.uid), 0700));
-  if (!spec.notes_dir.empty())
-    plan.push_back({.kind = MountKind::kBind,
-                    .target = "/run/stoplog",
-                    .source = spec.notes_dir,
-                    .flags = kSystem | kNoExecMount});
+  plan.push_back({.kind = MountKind::kNotes,
+                  .target = "/run/stoplog",
+                  .source = spec.notes_dir,
+                  .flags = kSystem | kNoExecMount,
+                  .size = uint64_t{4} << 20});
   plan_home(spec, plan);
   for (const Bind& b : spec.binds)
     plan.push_back({.kind = MountKind::kBind,
@@ -260,6 +260,8 @@ std::string describe(const MountOp& op) {
                          op.mode, flags);
     case MountKind::kDevpts:
       return fmt::format("devpts {}{}", op.target, flags);
+    case MountKind::kNotes:
+      return fmt::format("notes {}{}", op.target, flags);
     case MountKind::kProc:
       return fmt::format("proc {}{}", op.target, flags);
     case MountKind::kProtect:

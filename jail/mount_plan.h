@@ -27,6 +27,7 @@ enum class MountKind : uint8_t {
   kTree,     // a TreeSource: `source` is "workspace" or "home"
   kTmpfs,    // a fresh tmpfs of `size` bytes
   kDevpts,   // an own instance
+  kNotes,    // a tmpfs that only the zygote writes, with the files of `source`
   kProc,     // a fresh procfs of this pid namespace
   kProtect,  // what is at `target` already, made read-only
   kMask,     // what is at `target` already, covered by nothing

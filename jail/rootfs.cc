@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "base/dir.h"
 #include "base/relpath.h"
 #include "base/sys_file.h"
 #include "base/sys_mount.h"
@@ -15,6 +16,8 @@ namespace stoplog::jail {
 namespace {
 
 constexpr uint64_t kMaxCopy = 4 << 20;
+constexpr size_t kMaxNotes = 200;
+constexpr uint64_t kMaxNote = 64 << 10;
 // An empty directory of the root, to cover others with.
 constexpr const char* kEmptyDir = "/dev/mqueue";
 
@@ -132,7 +135,7 @@ Status attach(Places& places, const MountOp& op, int mount, bool is_dir) {
 Result<Fd> fresh_mount(const MountOp& op) {
   std::vector<sys::MountOption> options;
   const char* type = "tmpfs";
-  if (op.kind == MountKind::kTmpfs) {
+  if (op.kind == MountKind::kTmpfs || op.kind == MountKind::kNotes) {
     options = {{"size", fmt::format("{}", op.size)},
                {"nr_inodes", fmt::format("{}", (op.size >> 12) + 16)},
                {"mode", fmt::format("{:o}", op.mode)}};
@@ -146,7 +149,7 @@ Result<Fd> fresh_mount(const MountOp& op) {
 }
 
 Status apply(Places& places, const MountOp& op, const Fd& source,
-             std::vector<Fd>& memory) {
+             BuiltRoot& built) {
   switch (op.kind) {
     case MountKind::kDir:
       TRY(make_dir(places.root(), op.target, op.mode));
@@ -171,8 +174,20 @@ Status apply(Places& places, const MountOp& op, const Fd& source,
     case MountKind::kProc: {
       Fd mount = TRY(fresh_mount(op));
       TRY(attach(places, op, mount.get(), true));
-      if (op.kind == MountKind::kTmpfs) memory.push_back(std::move(mount));
+      if (op.kind == MountKind::kTmpfs)
+        built.memory.push_back(std::move(mount));
       return {};
+    }
+    case MountKind::kNotes: {
+      // Attached writable, copied, and only then made read-only: the copy,
+      // which is attached nowhere, stays the one way to write.
+      MountOp writable = op;
+      writable.flags &= static_cast<uint8_t>(~kReadOnlyMount);
+      Fd mount = TRY(fresh_mount(writable));
+      TRY(attach(places, op, mount.get(), true));
+      built.notes = TRY(sys::clone_tree(mount.get(), ""));
+      return sys::add_mount_attributes(mount.get(), MOUNT_ATTR_RDONLY,
+                                       sys::Depth::kOne);
     }
     default:
       return fail(Code::kInternal, "not a step of a root");
@@ -187,6 +202,21 @@ Status explain(Status status, const MountOp& op) {
               fmt::format("cannot build the jail's root ({})", describe(op)))
           .as(Code::kUnsupported)
           .with_hint("'stoplog doctor' tells what this machine lacks"));
+}
+
+// A note that cannot be read is not worth a jail.
+void read_notes(const std::string& path, std::vector<HomeFile>& notes) {
+  auto fd = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  if (!fd) return;
+  const int at = fd->get();
+  Dir dir = Dir::from(std::move(*fd));
+  while (notes.size() < kMaxNotes) {
+    auto entry = dir.next();
+    if (!entry || *entry == nullptr) return;
+    const std::string name((*entry)->name);
+    auto text = sys::read_file(at, name, kMaxNote);
+    if (text) notes.push_back({.path = name, .content = std::move(*text)});
+  }
 }
 
 // The new root must stand on a mount point of the old one. Everything that is
@@ -225,6 +255,8 @@ Result<OpenedPlan> open_sources(const JailSpec& spec,
       if (text) op.content = std::move(*text);
       op.kind = MountKind::kFile;
       if (!text) fd = std::unexpected(std::move(text).error());
+    } else if (op.kind == MountKind::kNotes && !op.source.empty()) {
+      read_notes(op.source, opened.notes);
     }
     if (fd) {
       opened.sources[i] = std::move(*fd);
@@ -238,19 +270,28 @@ Result<OpenedPlan> open_sources(const JailSpec& spec,
   return opened;
 }
 
-Result<std::vector<Fd>> build_root(OpenedPlan plan) {
+Result<BuiltRoot> build_root(OpenedPlan plan) {
   Fd root = TRY(new_root());
-  std::vector<Fd> memory;
+  BuiltRoot built;
   TRY(make_dir(root.get(), kEmptyDir, 0555));
   Places places(root.get());
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    TRY(explain(apply(places, plan.ops[i], plan.sources[i], memory),
+    TRY(explain(apply(places, plan.ops[i], plan.sources[i], built),
                 plan.ops[i]));
   TRY_CTX(sys::add_mount_attributes(root.get(), MOUNT_ATTR_RDONLY,
                                     sys::Depth::kOne),
           "cannot make the jail's root read-only");
   TRY_CTX(sys::enter_root(root.get()), "cannot enter the jail's root");
-  return memory;
+  for (const HomeFile& note : plan.notes)
+    TRY(write_note(built.notes.get(), note.path, note.content));
+  return built;
+}
+
+Status write_note(int notes, const std::string& name,
+                  const std::string& content) {
+  if (!is_valid_name(name)) return fail_errno(EINVAL);
+  Fd file = TRY(sys::openat(notes, name, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+  return sys::write_full(file.get(), content);
 }
 
 Status build_proc(const std::vector<MountOp>& plan) {

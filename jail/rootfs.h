@@ -25,12 +25,19 @@ struct OpenedPlan {
   std::vector<MountOp> ops;  // kCopy has become kFile
   std::vector<Fd> sources;   // detached mounts, parallel to ops
   std::vector<std::string> left_out;
+  std::vector<HomeFile> notes;  // name and content
+};
+
+struct BuiltRoot {
+  std::vector<Fd> memory;  // the tmpfs mounts, whose use counts as memory
+  Fd notes;                // the notes' tmpfs, writable here alone
 };
 
 Result<OpenedPlan> open_sources(const JailSpec& spec,
                                 std::vector<MountOp> plan);
-// Returns fds of the tmpfs mounts, whose use counts as memory.
-Result<std::vector<Fd>> build_root(OpenedPlan plan);
+Result<BuiltRoot> build_root(OpenedPlan plan);
+Status write_note(int notes, const std::string& name,
+                  const std::string& content);
 // plan_proc(), in a command's own mount namespace.
 Status build_proc(const std::vector<MountOp>& plan);
 

@@ -101,7 +101,10 @@ struct JailSpec {
   std::string home;      // HOME inside
   TreeSource home_tree;  // empty: a tmpfs
   std::vector<HomeFile> home_files;
-  std::string notes_dir;    // shown read-only at /run/stoplog, or empty
+  // Its files are there at /run/stoplog, read-only, or empty. Copied, because a
+  // bind would tell its path in /proc/self/mountinfo; later ones come through
+  // Zygote::write_note().
+  std::string notes_dir;
   std::vector<Bind> binds;  // --bind-ro and toolchains, read-only
   // Paths that must not be reachable through any bind: the real workspace,
   // the state directory.

@@ -25,6 +25,7 @@ enum class Message : char {
   kFailed = 'f',    // zygote or init: an Error; nothing will run
   kMakeInit = 'i',  // daemon: a new init, please; zygote: here (socket, pidfd)
   kOpenPty = 'p',   // daemon; zygote: here (master, slave)
+  kNote = 'w',      // daemon: a file for /run/stoplog
   kRun = 'c',       // daemon to init: the command, with stdio
   kStarted = 's',   // init: exec succeeded
   kNotRun = 'n',    // init: exec failed, with its errno

@@ -259,6 +259,12 @@ Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,
   return running;
 }
 
+Status Zygote::write_note(const std::string& name, const std::string& content) {
+  std::lock_guard lock(state_->mutex);
+  return send_large(state_->control.get(),
+                    Writer(Message::kNote).text(name).text(content).data(), {});
+}
+
 pid_t Zygote::pid() const { return state_->pid; }
 int Zygote::pidfd() const { return state_->pidfd.get(); }
 const std::vector<std::string>& Zygote::left_out() const {

@@ -59,6 +59,9 @@ class Zygote {
   // than fork and exec. Called when a command has ended and nobody waits.
   void prepare_next();
 
+  // A file that commands, also those that run, see at /run/stoplog/NAME.
+  Status write_note(const std::string& name, const std::string& content);
+
   pid_t pid() const;
   // Readable once the zygote is dead.
   int pidfd() const;

@@ -107,6 +107,7 @@ class ZygoteProcess {
   const JailSpec& spec_;
   Fd control_;
   Fd children_;
+  Fd notes_;
   Prepared prepared_;
 };
 
@@ -189,9 +190,9 @@ Status ZygoteProcess::set_up() {
     TRY_CTX(sys::become(id.uid, id.gid, plan_.privileged),
             "cannot become the jail's user");
   ::umask(0);
-  std::vector<Fd> memory;
+  BuiltRoot built;
   std::vector<std::string> left_out = std::move(opened.left_out);
-  if (!without(Wall::kRoot)) memory = TRY(build_root(std::move(opened)));
+  if (!without(Wall::kRoot)) built = TRY(build_root(std::move(opened)));
   TRY(prepare_walls());
   TRY(give_up_privilege());
   sigset_t mask;
@@ -201,7 +202,8 @@ Status ZygoteProcess::set_up() {
   children_ = Fd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!children_) return fail_errno(errno, "cannot watch children");
   std::vector<int> fds;
-  for (const Fd& fd : memory) fds.push_back(fd.get());
+  notes_ = std::move(built.notes);
+  for (const Fd& fd : built.memory) fds.push_back(fd.get());
   return send_message(control_.get(),
                       Writer(Message::kReady).list(left_out).data(), fds);
 }
@@ -234,6 +236,12 @@ void ZygoteProcess::handle(Packet& packet) {
     case Message::kMakeInit:
       done = make_init(packet.fds, reader.number() == 2);
       break;
+    case Message::kNote: {
+      const std::string name = reader.text();
+      // Nobody waits for an answer: a note is a courtesy.
+      (void)write_note(notes_.get(), name, reader.text());
+      return;
+    }
     case Message::kOpenPty:
       done = open_pty();
       break;
@@ -261,6 +269,7 @@ Status ZygoteProcess::make_init(std::vector<Fd>& fds, bool into_group) {
     // What is listening at the zygote's socket must be the zygote alone.
     control_.reset();
     children_.reset();
+    notes_.reset();
     pair.first.reset();
     if (into_group) fds.clear();
     run_init(prepared_, std::move(pair.second), fds);

@@ -85,6 +85,7 @@ TEST_CASE("the root is exactly what the plan lists") {
       "link /var/run -> ../run",
       "dir /run/lock 1777",
       "dir /run/user/1000 700",
+      "notes /run/stoplog ro,nosuid,nodev,noexec",
       "tmpfs /home/ann size=1073741824 mode=700 nosuid,nodev",
       "workspace at /home/ann/proj nosuid,nodev",
   };
