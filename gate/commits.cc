@@ -82,6 +82,8 @@ Result<uint64_t> next_commit_number(int state) {
 Result<bool> has_commit(int state, const CommitMeta& meta) {
   auto record = read_commit(state, meta.number);
   if (!record && record.error().code() == Code::kUsage) return false;
+  // Torn by power loss before it was synced: written again by the recovery.
+  if (!record && record.error().code() == Code::kCorrupt) return false;
   if (!record) return std::unexpected(record.error());
   return record->meta.id == meta.id;
 }
@@ -89,7 +91,7 @@ Result<bool> has_commit(int state, const CommitMeta& meta) {
 Status write_commit(int state, const Disk& disk, const CommitRecord& record) {
   Fd dir = TRY(open_commits(state));
   return disk.write_file(dir.get(), record_name(record.meta.number),
-                         encode(record));
+                         encode(record), Sync::kNo);
 }
 
 void drop_left_items(CommitRecord& record, const std::set<RelPath>& left) {

@@ -18,6 +18,7 @@ Result<CommitRecord> read_commit(int state, uint64_t number);
 Result<uint64_t> next_commit_number(int state);
 // True when exactly this attempt is on record.
 Result<bool> has_commit(int state, const CommitMeta& meta);
+// Not synced: the caller syncs it together with the pack.
 Status write_commit(int state, const Disk& disk, const CommitRecord& record);
 // Items that were left as they are were not committed.
 void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);

@@ -28,16 +28,6 @@ bool not_permitted(const Error& error) {
          error.err() == EACCES || error.err() == EINVAL;
 }
 
-Result<Sha256Digest> hash_at(int dir, const std::string& name,
-                             const sys::Stat& seen) {
-  Fd fd = TRY(sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK));
-  sys::Stat now = TRY(sys::fstat(fd.get()));
-  if (now.ino != seen.ino || now.dev != seen.dev)
-    return std::unexpected(Error(Code::kDrift, "replaced while it was read"));
-  auto content = TRY(snapshot::file_content(std::move(fd)));
-  return snapshot::content_digest(*content);
-}
-
 }  // namespace
 
 Status Disk::step(const char* call) const {
@@ -69,29 +59,34 @@ Result<std::optional<sys::Stat>> Disk::statat(int dir,
 
 Result<std::optional<Standing>> Disk::look(int dir, const std::string& name,
                                            bool hash) const {
-  TRY(step("open"));
   for (int attempt = 0;; ++attempt) {
+    auto stat = TRY(statat(dir, name));
+    if (!stat) return std::nullopt;
+    bool last = attempt == 8;
+    // One open serves for everything about a regular file.
+    if (hash && S_ISREG(stat->mode)) {
+      auto fd = sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK);
+      if (!fd && fd.error().err() == ENOENT && !last) continue;
+      if (!fd) return std::unexpected(fd.error());
+      sys::Stat now = TRY(sys::fstat(fd->get()));
+      if (now.ino != stat->ino && !last) continue;
+      auto standing = look_open(fd->get(), now);
+      if (!standing && standing.error().code() == Code::kDrift && !last)
+        continue;
+      if (!standing) return std::unexpected(standing.error());
+      return std::move(*standing);
+    }
     auto fd = sys::openat(dir, name, O_PATH);
-    if (!fd && (fd.error().err() == ENOENT || fd.error().err() == ENOTDIR))
-      return std::nullopt;
+    if (!fd && fd.error().err() == ENOENT) continue;
     if (!fd) return std::unexpected(fd.error());
-    Standing standing;
-    standing.stat = TRY(sys::fstat(fd->get()));
+    Standing standing{.node = {}, .stat = TRY(sys::fstat(fd->get()))};
+    // Turned into a file between the two calls: look again.
+    if (hash && S_ISREG(standing.stat.mode) && !last) continue;
     fs::NodeState state = fs::plain_state(standing.stat);
     if (state.type == fs::Type::kSymlink)
       state.target = TRY(sys::path_readlink(fd->get()));
     state.xattrs = TRY(fs::read_xattrs(fd->get()));
-    std::optional<Sha256Digest> digest;
-    if (hash && state.type == fs::Type::kFile) {
-      TRY(step("read"));
-      auto got = hash_at(dir, name, standing.stat);
-      bool moved = !got && (got.error().code() == Code::kDrift ||
-                            got.error().err() == ENOENT);
-      if (moved && attempt < 8) continue;
-      if (!got) return std::unexpected(got.error());
-      digest = *got;
-    }
-    standing.node = node_of(state, digest);
+    standing.node = node_of(state, std::nullopt);
     return standing;
   }
 }
@@ -217,16 +212,38 @@ Status Disk::set_attributes(int path_fd, const Node& node,
   return {};
 }
 
+Status Disk::set_new_attributes(int fd, const Node& node,
+                                std::vector<std::string>* missed) const {
+  sys::Stat now = TRY(sys::fstat(fd));
+  if (now.uid != node.uid || now.gid != node.gid) {
+    TRY(step("fchown"));
+    Status owned = sys::fchown(fd, node.uid, node.gid);
+    if (!owned && !not_permitted(owned.error())) return owned;
+    if (!owned) {
+      missed->push_back(fmt::format("owner {}:{}", node.uid, node.gid));
+      (void)sys::fchown(fd, static_cast<uid_t>(-1), node.gid);
+    }
+  }
+  for (const auto& [name, value] : node.xattrs) {
+    TRY(step("fsetxattr"));
+    Status set = sys::fsetxattr(fd, name, value);
+    if (!set && !not_permitted(set.error())) return set;
+    if (!set) missed->push_back("attribute " + name);
+  }
+  TRY(step("fchmod"));
+  TRY(sys::fchmod(fd, node.mode));
+  TRY(step("futimens"));
+  return sys::futimens(fd, {0, UTIME_OMIT}, node.mtime);
+}
+
 Status Disk::write_file(int dir, const std::string& name,
-                        std::string_view bytes) const {
+                        std::string_view bytes, Sync sync) const {
   TRY(step("create"));
   TempFile file = TRY(TempFile::create(dir, 0600));
   TRY(step("write"));
   TRY(sys::write_full(file.fd(), bytes));
   TRY(step("fsync"));
-  TRY(sys::fdatasync(file.fd()));
-  TRY(step("rename"));
-  return file.commit(name);
+  return file.commit(name, Replace::kYes, sync);
 }
 
 Status Disk::remove_tree(int dir, const std::string& name) const {

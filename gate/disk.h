@@ -21,6 +21,7 @@
 #include "base/relpath.h"
 #include "base/result.h"
 #include "base/sys_file.h"
+#include "base/temp_file.h"
 #include "fs/view.h"
 #include "gate/node.h"
 
@@ -70,9 +71,13 @@ class Disk {
   // named in `missed` (may be null) and left.
   Status set_attributes(int path_fd, const Node& node, const timespec* mtime,
                         std::vector<std::string>* missed) const;
-  // A file that appears whole and synced under `name`.
-  Status write_file(int dir, const std::string& name,
-                    std::string_view bytes) const;
+  // The same for a regular file just made by us, by its own fd: nothing but
+  // what `node` has needs to be set, and nothing taken off.
+  Status set_new_attributes(int fd, const Node& node,
+                            std::vector<std::string>* missed) const;
+  // A file that appears whole under `name`; synced unless a syncfs follows.
+  Status write_file(int dir, const std::string& name, std::string_view bytes,
+                    Sync sync = Sync::kYes) const;
   Status remove_tree(int dir, const std::string& name) const;
   // For calls made elsewhere (object packs).
   Status step(const char* call) const;

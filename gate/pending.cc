@@ -56,7 +56,9 @@ Result<Pending> Pending::open(int state, const Disk& disk) {
 }
 
 Status Pending::write_intent(const Intent& intent) {
-  return disk_->write_file(fd(), kIntentFile, encode(intent));
+  // A stage in the state directory is found without it.
+  return disk_->write_file(fd(), kIntentFile, encode(intent),
+                           intent.stages.empty() ? Sync::kNo : Sync::kYes);
 }
 Status Pending::write_switch(const SwitchRecord& record) {
   return disk_->write_file(fd(), kSwitchFile, encode(record));
@@ -75,7 +77,11 @@ Result<std::optional<std::string>> Pending::read(const char* name) const {
 Result<std::optional<Intent>> Pending::intent() const {
   auto bytes = TRY(read(kIntentFile));
   if (!bytes) return std::nullopt;
-  return TRY(decode_intent(*bytes));
+  auto intent = decode_intent(*bytes);
+  // It is synced only when it speaks of a stage in the workspace: one that
+  // power loss tore has nothing to say.
+  if (!intent && intent.error().code() == Code::kCorrupt) return std::nullopt;
+  return intent;
 }
 Result<std::optional<SwitchRecord>> Pending::switched() const {
   auto bytes = TRY(read(kSwitchFile));
@@ -196,7 +202,7 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                              digest});
   }
   TRY(disk.step("pack"));
-  TRY(pack.finish());
+  TRY(pack.finish(Sync::kNo));
   // A place kept its mode or was moved: the stat is as of now.
   for (const LiveOp& live : record.ops) {
     if (live.op.kind != Kind::kMove && live.op.kind != Kind::kAttr &&
@@ -210,6 +216,8 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
   }
   drop_left_items(commit, untouched);
   TRY(write_commit(ground.state, disk, commit));
+  // The pack and the record at once.
+  TRY(disk.syncfs(ground.state));
   return commit;
 }
 
@@ -286,16 +294,19 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
   if (!dir) return std::unexpected(dir.error());
   Pending pending = TRY(Pending::open(ground.state, disk));
   auto intent = TRY(pending.intent());
-  if (!intent) {
+  auto record = TRY(pending.switched());
+  if (!intent && !record) {
+    TRY(disk.remove_tree(pending.fd(), std::string(kStageName)));
+    TRY(pending.remove_switch());
+    TRY(pending.remove_intent());
     TRY(release_locks(ground, disk, pending));
     return RecoverReport{};
   }
   Identity root = gate::identity_of(TRY(sys::fstat(ground.root)));
-  if (intent->root != root)
+  if ((record ? record->root : intent->root) != root)
     return fail(Code::kDrift,
                 "a commit was interrupted on another directory than this one");
   RecoverReport report;
-  auto record = TRY(pending.switched());
   if (record) {
     report = TRY(recover_switch(ground, disk, pending, *record));
   } else {

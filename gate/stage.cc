@@ -196,13 +196,25 @@ Result<int> StageSet::parent_of(int stage, const std::string& place) {
   return parent_.get();
 }
 
-Status StageSet::make_file(int dir, const std::string& name,
-                           const Item& item) const {
+void StageSet::note_missed(const Item& item,
+                           const std::vector<std::string>& missed,
+                           SwitchRecord& record) {
+  for (const std::string& what : missed)
+    record.warnings.push_back(quote_name(item.path.str()) + ": " + what +
+                              " could not be set");
+}
+
+Status StageSet::make_file(int dir, const std::string& name, const StageOp& op,
+                           const Item& item, SwitchRecord& record) const {
   Fd fd = TRY(disk_.openat(dir, name, O_RDWR | O_CREAT | O_EXCL, 0600));
   Sha256Digest digest = TRY(disk_.write_content(fd.get(), *item.content));
   if (digest != *item.fresh->sha256)
     return fail(Code::kDrift, "{} is not what was approved",
                 quote_name(item.path.str()));
+  std::vector<std::string> missed;
+  TRY(disk_.set_new_attributes(fd.get(), *item.fresh, &missed));
+  note_missed(item, missed, record);
+  record.now[op.item] = TRY(sys::fstat(fd.get()));
   return {};
 }
 
@@ -222,8 +234,7 @@ Status StageSet::make_node(const CommitPlan& plan, const StageOp& op, int stage,
   }
   switch (node.type) {
     case fs::Type::kFile:
-      TRY(make_file(dir, name, item));
-      break;
+      return make_file(dir, name, op, item, record);
     case fs::Type::kDir:
       // Its attributes are set when all is made beneath it.
       return disk_.mkdirat(dir, name, 0700);
@@ -246,9 +257,7 @@ Status StageSet::finish_node(int stage, const StageOp& op, const Item& item,
   if (node.is_dir() && is_top(op)) node.mode |= 0700;
   std::vector<std::string> missed;
   TRY(disk_.set_attributes(fd.get(), node, &item.fresh->mtime, &missed));
-  for (const std::string& what : missed)
-    record.warnings.push_back(quote_name(item.path.str()) + ": " + what +
-                              " could not be set");
+  note_missed(item, missed, record);
   record.now[op.item] = TRY(sys::fstat(fd.get()));
   return {};
 }

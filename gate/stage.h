@@ -62,7 +62,11 @@ class StageSet {
   Result<int> parent_of(int stage, const std::string& place);
   Status make_node(const CommitPlan& plan, const StageOp& op, int stage,
                    SwitchRecord& record);
-  Status make_file(int dir, const std::string& name, const Item& item) const;
+  Status make_file(int dir, const std::string& name, const StageOp& op,
+                   const Item& item, SwitchRecord& record) const;
+  static void note_missed(const Item& item,
+                          const std::vector<std::string>& missed,
+                          SwitchRecord& record);
   Status finish_node(int stage, const StageOp& op, const Item& item,
                      SwitchRecord& record);
 

@@ -35,6 +35,11 @@ void append(std::vector<std::byte>& out, const Bytes& bytes) {
   out.insert(out.end(), raw.begin(), raw.end());
 }
 
+std::string temp_name() {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}{}-{}", kTempPrefix, ::getpid(), counter.fetch_add(1));
+}
+
 }  // namespace
 
 Result<NewFile> NewFile::create(int dir) {
@@ -42,9 +47,7 @@ Result<NewFile> NewFile::create(int dir) {
   if (fd) return NewFile(dir, std::move(*fd), "");
   if (fd.error().err() != EOPNOTSUPP && fd.error().err() != EISDIR)
     return std::unexpected(fd.error());
-  static std::atomic<unsigned> counter{0};
-  std::string temp =
-      fmt::format("{}{}-{}", kTempPrefix, ::getpid(), counter.fetch_add(1));
+  std::string temp = temp_name();
   // Left by a dead process of the same number.
   (void)sys::unlinkat(dir, temp);
   Fd file = TRY(sys::openat(dir, temp, O_RDWR | O_CREAT | O_EXCL, 0400));
@@ -55,15 +58,23 @@ NewFile::~NewFile() {
   if (fd_ && !temp_.empty()) (void)sys::unlinkat(dir_, temp_);
 }
 
-Status NewFile::keep(int dir, const std::string& name) {
-  TRY(sys::fdatasync(fd_.get()));
-  Status linked;
-  if (temp_.empty())
-    linked = sys::linkat(AT_FDCWD, "/proc/self/fd/" + std::to_string(fd_.get()),
-                         dir, name, AT_SYMLINK_FOLLOW);
-  else
-    linked = sys::linkat(dir_, temp_, dir, name);
+Status NewFile::keep(int dir, const std::string& name, Sync sync) {
+  if (sync == Sync::kYes) TRY(sys::fdatasync(fd_.get()));
+  auto link_as = [&](const std::string& as) {
+    if (!temp_.empty()) return sys::linkat(dir_, temp_, dir, as);
+    return sys::linkat(AT_FDCWD, "/proc/self/fd/" + std::to_string(fd_.get()),
+                       dir, as, AT_SYMLINK_FOLLOW);
+  };
+  Status linked = link_as(name);
   if (!linked && linked.error().err() != EEXIST) return linked;
+  if (!linked) {
+    // The same content under that name, unless power loss tore it before it
+    // was synced: ours is whole.
+    std::string other = temp_name();
+    TRY(link_as(other));
+    TRY(sys::renameat2(dir, other, dir, name, 0));
+  }
+  if (sync == Sync::kNo) return {};
   return sys::fsync(dir);
 }
 
@@ -105,7 +116,7 @@ Result<Sha256Digest> PackWriter::add(const fs::Content& content) {
   return id;
 }
 
-Result<std::string> PackWriter::finish() {
+Result<std::string> PackWriter::finish(Sync sync) {
   if (entries_.empty()) return std::string();
   uint64_t index_offset = written_ + buffer_.size();
   std::vector<std::byte> index;
@@ -126,7 +137,7 @@ Result<std::string> PackWriter::finish() {
   TRY(write(trailer));
   TRY(flush());
   std::string name = hex(std::span(check).first(16)) + std::string(kPackSuffix);
-  TRY(file_.keep(dir_, name));
+  TRY(file_.keep(dir_, name, sync));
   return name;
 }
 

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/result.h"
+#include "base/temp_file.h"
 #include "snapshot/object_codec.h"
 
 namespace stoplog::snapshot {
@@ -45,7 +46,7 @@ class NewFile {
   int fd() const { return fd_.get(); }
   // Makes the data durable and gives it its name. A name that is taken already
   // is success: names here say what the content is.
-  Status keep(int dir, const std::string& name);
+  Status keep(int dir, const std::string& name, Sync sync = Sync::kYes);
 
  private:
   NewFile(int dir, Fd fd, std::string temp)
@@ -64,7 +65,8 @@ class PackWriter {
   size_t count() const { return entries_.size(); }
   // The pack's file name. Nothing is written when no object was added, and the
   // name is then empty.
-  Result<std::string> finish();
+  // With Sync::kNo the caller must sync the file system before it relies on it.
+  Result<std::string> finish(Sync sync = Sync::kYes);
 
  private:
   PackWriter(int dir, NewFile file) : dir_(dir), file_(std::move(file)) {}
