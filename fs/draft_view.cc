@@ -42,6 +42,7 @@ class JournalView : public DraftView {
         state_(replayed_.state),
         base_(std::move(base)),
         segments_(std::move(segments)),
+        seals_(std::make_shared<SealChecks>(state_.seal_table())),
         replaced_(std::move(replaced)),
         objects_(std::move(objects)) {}
 
@@ -91,6 +92,7 @@ class JournalView : public DraftView {
   const State& state_;
   SharedRoot base_;
   std::shared_ptr<Segments> segments_;
+  std::shared_ptr<SealChecks> seals_;
   ReplacedMap replaced_;
   ObjectSource objects_;
 };
@@ -105,7 +107,12 @@ Result<JournalView::Place> JournalView::resolve(const RelPath& path) const {
     if (serial) {
       at = state_.find(*serial);
       if (at == nullptr) return Place{};
-      continue;
+      if (!at->is_clean()) continue;
+      // Committed and left alone: what the real tree has there counts.
+      auto origin = state_.origin_of(*at);
+      for (++i; origin && i < parts.size(); ++i)
+        *origin = join_path(*origin, parts[i]);
+      return Place{.held = nullptr, .lower = std::move(origin)};
     }
     auto origin = state_.origin_of(*at);
     if (!origin) return Place{};
@@ -152,8 +159,8 @@ Result<NodeState> JournalView::base_state_of(
              .where = Where::kSegment,
              .segment = content->segment,
              .at = content->at});
-    state.content =
-        std::make_shared<HeldContent>(segments_, std::move(map), nullptr, path);
+    state.content = std::make_shared<HeldContent>(
+        segments_, seals_, std::move(map), nullptr, path);
   } else {
     state.content = TRY(base_content(st, path));
   }
@@ -198,7 +205,7 @@ Result<NodeState> JournalView::held_state(const Held& node) const {
     std::string path = state_.path_of(node).value_or(origin);
     state.size = node.body->map.size();
     state.content = std::make_shared<HeldContent>(
-        segments_, node.body->map, std::move(lower), std::move(path));
+        segments_, seals_, node.body->map, std::move(lower), std::move(path));
   }
   state.link_group = node.links.size() > 1 ? node.serial : 0;
   return state;
@@ -240,8 +247,14 @@ Result<std::vector<DirEntry>> JournalView::draft_list(
   if (place.held == nullptr) return fail_errno(ENOENT, "{}", path.str());
   if (!place.held->is_dir()) return fail_errno(ENOTDIR, "{}", path.str());
   std::vector<DirEntry> entries;
+  auto shines_through = [&](const std::string& name) {
+    auto serial = State::child(*place.held, name);
+    const Held* node = serial ? state_.find(*serial) : nullptr;
+    return !serial || (node != nullptr && node->is_clean());
+  };
   for (const auto& [name, serial] : place.held->names)
-    if (const Held* node = serial != 0 ? state_.find(serial) : nullptr)
+    if (const Held* node = serial != 0 ? state_.find(serial) : nullptr;
+        node != nullptr && !node->is_clean())
       entries.push_back({name, type_of(node->mode)});
   if (auto origin = state_.origin_of(*place.held)) {
     auto lower = list_beneath(base_->get(), TRY(RelPath::parse(*origin)));
@@ -249,8 +262,7 @@ Result<std::vector<DirEntry>> JournalView::draft_list(
       return std::unexpected(std::move(lower).error());
     if (lower)
       for (DirEntry& entry : *lower)
-        if (!State::child(*place.held, entry.name))
-          entries.push_back(std::move(entry));
+        if (shines_through(entry.name)) entries.push_back(std::move(entry));
   }
   std::ranges::sort(entries, {}, &DirEntry::name);
   return entries;

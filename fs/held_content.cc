@@ -5,6 +5,32 @@
 
 namespace stoplog::fs {
 
+Status SealChecks::check(Segments& segments, const Extent& extent) {
+  auto found = table_.find(extent.segment);
+  if (found == table_.end() || extent.epoch == 0) return {};
+  const State::SealMap& seals = found->second;
+  auto it = seals.upper_bound(extent.at);
+  if (it != seals.begin()) --it;
+  for (; it != seals.end() && it->first < extent.at + extent.length; ++it) {
+    if (it->first + it->second.length <= extent.at) continue;
+    {
+      std::lock_guard lock(mutex_);
+      if (done_.contains({extent.segment, it->first})) continue;
+    }
+    std::vector<std::byte> bytes(it->second.length);
+    size_t n = TRY(segments.read(extent.segment, it->first, bytes));
+    if (n != bytes.size() || xxh3_64(bytes) != it->second.hash)
+      return std::unexpected(
+          Error(Code::kCorrupt,
+                fmt::format("segment {:08x} is damaged at {}", extent.segment,
+                            it->first),
+                EIO));
+    std::lock_guard lock(mutex_);
+    done_.insert({extent.segment, it->first});
+  }
+  return {};
+}
+
 Result<size_t> HeldContent::read(uint64_t offset,
                                  std::span<std::byte> out) const {
   if (offset >= map_.size()) return 0;
@@ -12,6 +38,8 @@ Result<size_t> HeldContent::read(uint64_t offset,
   for (const Extent& e : map_.find(offset, out.size())) {
     std::span<std::byte> part = out.subspan(e.offset - offset, e.length);
     size_t n = 0;
+    if (e.where == Where::kSegment && seals_)
+      TRY_CTX(seals_->check(*segments_, e), path_);
     if (e.where == Where::kSegment)
       n = TRY_CTX(segments_->read(e.segment, e.at, part), path_);
     else if (e.where == Where::kLower && lower_)

@@ -4,23 +4,42 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "fs/extents.h"
 #include "fs/real.h"
 #include "fs/segments.h"
+#include "fs/state.h"
 #include "fs/view.h"
 
 namespace stoplog::fs {
+
+// The seals of a draft at one position; each range is checked once.
+class SealChecks {
+ public:
+  explicit SealChecks(State::SealTable table) : table_(std::move(table)) {}
+  // Code::kCorrupt when a sealed range that `extent` touches no longer has its
+  // hash.
+  Status check(Segments& segments, const Extent& extent);
+
+ private:
+  const State::SealTable table_;
+  std::mutex mutex_;
+  std::set<std::pair<uint32_t, uint64_t>> done_;  // by mutex_
+};
 
 class HeldContent : public Content {
  public:
   // `lower` reads the ranges of the real file; may be null when there are
   // none. `path` is for messages.
-  HeldContent(std::shared_ptr<Segments> segments, ExtentMap map,
+  HeldContent(std::shared_ptr<Segments> segments,
+              std::shared_ptr<SealChecks> seals, ExtentMap map,
               std::shared_ptr<const Content> lower, std::string path)
       : segments_(std::move(segments)),
+        seals_(std::move(seals)),
         map_(std::move(map)),
         lower_(std::move(lower)),
         path_(std::move(path)) {}
@@ -30,6 +49,7 @@ class HeldContent : public Content {
 
  private:
   std::shared_ptr<Segments> segments_;
+  std::shared_ptr<SealChecks> seals_;
   ExtentMap map_;
   std::shared_ptr<const Content> lower_;
   std::string path_;

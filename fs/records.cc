@@ -252,6 +252,11 @@ void fields(Io& io, R& r) {
 template <typename Io, Is<StartRecord> R>
 void fields(Io&, R&) {}
 
+template <typename Io, Is<ReleaseRecord> R>
+void fields(Io& io, R& r) {
+  io(r.serial);
+}
+
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {

@@ -221,6 +221,10 @@ struct TableRecord {  // what the state counts
 };
 // The snapshot is complete; what follows are changes.
 struct StartRecord {};
+// A clean node whose lower side was replaced or removed is the lower's again.
+struct ReleaseRecord {
+  Serial serial = 0;
+};
 
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
@@ -228,7 +232,7 @@ using Record =
                  TakeRecord, ExtentRecord, TruncateRecord, TouchRecord,
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
-                 TableRecord, StartRecord>;
+                 TableRecord, StartRecord, ReleaseRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);

@@ -117,6 +117,15 @@ struct Held {
     return links.empty() && serial != kRootSerial &&
            (!base || is_dir() || int64_t{base->nlink} + nlink_delta <= 0);
   }
+  // Nothing of the draft's is in it or beneath it (after a commit): the lower
+  // at its name is what counts, whoever put it there.
+  bool is_clean() const {
+    if (is_touched() || own != 0 || links.empty() || !names.empty())
+      return false;
+    for (const Link& link : links)
+      if (link.from != LinkFrom::kDerived) return false;
+    return true;
+  }
   // More than a pin: its own state may differ from the base's.
   bool is_touched() const {
     return !base || body || (flags & (kAttrChanged | kXattrsChanged)) != 0;
@@ -177,6 +186,8 @@ class State {
   };
   using SealMap = std::map<uint64_t, Seal>;
   const SealMap* seals(uint32_t segment) const;
+  using SealTable = std::unordered_map<uint32_t, SealMap>;
+  const SealTable& seal_table() const { return seals_; }
 
   // The state of an older mark goes on as the present: it takes over what
   // counts up, the seals and all marks.
@@ -217,6 +228,7 @@ class State {
   Status on(const DeletedRecord& r);
   Status on(const TableRecord& r);
   Status on(const StartRecord& r);
+  Status on(const ReleaseRecord& r);
 
   Result<Held*> need(Serial serial);
   Result<Held*> need_dir(Serial serial);
@@ -255,7 +267,7 @@ class State {
   };
   std::unordered_map<Identity, Serial, IdentityHash> identities_;
   std::unordered_map<uint64_t, Serial> inos_;
-  std::unordered_map<uint32_t, SealMap> seals_;
+  SealTable seals_;
   std::vector<Mark> marks_;
   Serial next_serial_ = kRootSerial + 1;
   uint64_t next_ino_ = 1;

@@ -388,4 +388,13 @@ Status State::on(const DriftRecord& r) {
   return {};
 }
 
+Status State::on(const ReleaseRecord& r) {
+  Held* node = TRY(need(r.serial));
+  if (!node->is_clean()) return fail(Code::kCorrupt, "not clean");
+  for (const Link& link : node->links)
+    if (Held* dir = find(link.parent)) dir->names.erase(link.name);
+  remove(r.serial);
+  return {};
+}
+
 }  // namespace stoplog::fs

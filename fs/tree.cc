@@ -88,6 +88,7 @@ void Tree::Impl::watch_dead() {
     if (e.epoch == 0 || e.epoch != state_.epoch()) return;
     dead_.push_back({e.segment, e.at, e.length});
     dead_bytes_ += e.length;
+    if (dead_bytes_ >= kReclaimAt) wake_pool();
   });
 }
 
@@ -135,7 +136,7 @@ Stats Tree::stats() const {
 
 Status Tree::fsync() {
   Impl& t = *impl_;
-  TRY(t.writable());
+  if (t.read_only_) return {};
   // Data first: a record must not become durable before what it speaks of.
   TRY(t.segments_->sync());
   std::shared_lock lock(t.mutex_);

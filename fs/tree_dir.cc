@@ -37,12 +37,32 @@ void order(std::vector<ListItem>& items) {
 
 }  // namespace
 
+// Takes out of the lower's names what the draft has or has deleted, and puts
+// in its own. A clean node is the lower's business; only its number is ours.
+void Tree::Impl::merge_held(const Held& dir, std::vector<ListItem>& items) {
+  std::erase_if(items, [&](ListItem& item) {
+    auto serial = State::child(dir, item.name);
+    if (!serial) return false;
+    const Held* node = *serial != 0 ? state_.find(*serial) : nullptr;
+    if (node == nullptr || !node->is_clean()) return true;
+    item.ino = node->ino;
+    return false;
+  });
+  for (const auto& [name, serial] : dir.names) {
+    const Held* node = serial != 0 ? state_.find(serial) : nullptr;
+    if (node == nullptr || node->is_clean()) continue;
+    items.push_back({.cookie = cookie_of(name, cookie_seed_),
+                     .ino = node->ino,
+                     .type = node->mode & S_IFMT,
+                     .name = name});
+  }
+}
+
 Result<std::shared_ptr<const Listing>> Tree::Impl::listing(NodeId dir,
                                                            bool fresh) {
   auto list = std::make_shared<Listing>();
   list->dir = dir;
   bool has_lower = true;
-  NameMap names;
   {
     std::shared_lock lock(mutex_);
     const Live* live = get(dir);
@@ -50,23 +70,15 @@ Result<std::shared_ptr<const Listing>> Tree::Impl::listing(NodeId dir,
     if (!S_ISDIR(live->type)) return fail_errno(ENOTDIR);
     const Held* held = live->serial ? state_.find(live->serial) : nullptr;
     if (live->serial != 0 && held == nullptr) return fail_errno(ESTALE);
-    list->version = held ? held->version : 0;
     if (!fresh) {
+      uint64_t version = held ? held->version : 0;
       std::lock_guard leaf(listings_mutex_);
       for (const auto& kept : listings_)
-        if (kept->dir == dir && kept->version == list->version) return kept;
+        if (kept->dir == dir && kept->version == version) return kept;
     }
     has_lower = held ? held->base != nullptr : !live->unlinked;
-    if (held) names = held->names;
-    for (const auto& [name, serial] : names) {
-      const Held* node = serial != 0 ? state_.find(serial) : nullptr;
-      if (node != nullptr)
-        list->items.push_back({.cookie = cookie_of(name, cookie_seed_),
-                               .ino = node->ino,
-                               .type = node->mode & S_IFMT,
-                               .name = name});
-    }
   }
+  std::vector<ListItem>& items = list->items;
   if (has_lower) {
     auto fd = lower_dir(dir);
     if (!fd && fd.error().err() != ENOENT)
@@ -74,12 +86,20 @@ Result<std::shared_ptr<const Listing>> Tree::Impl::listing(NodeId dir,
     if (fd)
       TRY(sys::list_dir((*fd)->get(), [&](std::string_view name,
                                           unsigned char type, uint64_t ino) {
-        if (!names.contains(name))
-          list->items.push_back({.cookie = cookie_of(name, cookie_seed_),
-                                 .ino = ino,
-                                 .type = static_cast<mode_t>(DTTOIF(type)),
-                                 .name = std::string(name)});
+        items.push_back({.cookie = cookie_of(name, cookie_seed_),
+                         .ino = ino,
+                         .type = static_cast<mode_t>(DTTOIF(type)),
+                         .name = std::string(name)});
       }));
+  }
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(dir);
+    if (live == nullptr) return fail_errno(ESTALE);
+    if (const Held* held = live->serial ? state_.find(live->serial) : nullptr) {
+      list->version = held->version;
+      merge_held(*held, items);
+    }
   }
   if (options_.rules != nullptr && !options_.rules->empty()) {
     std::shared_lock lock(mutex_);

@@ -21,6 +21,8 @@ Status Tree::Impl::append(std::vector<Record> records) {
     records.insert(records.begin(),
                    DropRecord{std::exchange(pending_drops_, {})});
   Position position = journal_->position();
+  // Now and then, look whether a checkpoint is due.
+  if ((position & 0x3fff) == 0) wake_pool();
   auto appended = journal_->append(records, state_.command());
   if (!appended) {
     if (const auto* drop = std::get_if<DropRecord>(&records.front()))

@@ -29,6 +29,8 @@ namespace stoplog::fs {
 
 using Slot = uint32_t;
 
+inline constexpr uint64_t kReclaimAt = 16u << 20;  // dead bytes worth a sync
+
 struct Live {
   std::string name;  // untouched: in its parent
   uint64_t lookups = 0;
@@ -199,11 +201,14 @@ struct Tree::Impl {
   void uncount(NodeId id, uint64_t count);
   // Counts a lookup.
   Result<NodeId> peek(NodeId parent, const std::string& name);
+  Status release_if_replaced(NodeId parent, const std::string& name,
+                             Serial serial);
   Status resize(NodeId id, uint64_t size);
   void forget_lower_name(Slot dir, std::string_view name);
 
   // --- listing (tree_dir.cc) ---
   Result<std::shared_ptr<const Listing>> listing(NodeId dir, bool fresh);
+  void merge_held(const Held& dir, std::vector<ListItem>& items);
 
   // --- timeline (tree_time.cc) ---
   Result<State> state_at(Position at);

@@ -7,8 +7,10 @@ namespace stoplog::fs {
 
 // The node of a name, with a lookup counted, rules aside.
 Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
+  Serial known_clean = 0;
   for (int attempt = 0; attempt < 8; ++attempt) {
     bool ask_lower = false;
+    Serial clean = 0;
     {
       std::unique_lock lock(mutex_);
       const Live* dir = get(parent);
@@ -22,14 +24,22 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
         if (serial) {
           const Held* node = state_.find(*serial);
           if (node == nullptr) return fail_errno(EIO);
-          Slot slot = slot_of_held(*node);
-          ++slots_[slot].lookups;
-          return id_of(slot);
+          if (!node->is_clean() || known_clean == *serial || read_only_) {
+            Slot slot = slot_of_held(*node);
+            ++slots_[slot].lookups;
+            return id_of(slot);
+          }
+          clean = *serial;
         }
         ask_lower = held->base != nullptr;
       } else {
         ask_lower = !dir->unlinked;
       }
+    }
+    if (clean != 0) {
+      TRY(release_if_replaced(parent, name, clean));
+      known_clean = clean;
+      continue;
     }
     if (!ask_lower) return fail_errno(ENOENT);
     sys::Stat st = TRY(lower_child(parent, name));
@@ -77,6 +87,35 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
                            .time = {}}}));
   }
   return fail_errno(EBUSY);
+}
+
+// A committed node that nobody touched since is live: when another file (or
+// none) stands at its name in the real tree, it is forgotten.
+Status Tree::Impl::release_if_replaced(NodeId parent, const std::string& name,
+                                       Serial serial) {
+  auto st = lower_child(parent, name);
+  std::unique_lock lock(mutex_);
+  const Held* node = state_.find(serial);
+  if (node == nullptr || !node->is_clean()) return {};
+  if (st && identity_of(*st) == identity_of(*node->base)) return {};
+  sys::Stat base = *node->base;
+  std::string own_name = node->links.front().name;
+  const Held* dir = state_.find(node->links.front().parent);
+  Slot above = dir != nullptr ? slot_of_held(*dir) : Slot{kRootId};
+  TRY(append({ReleaseRecord{serial}}));
+  auto it = by_serial_.find(serial);
+  if (it == by_serial_.end()) return {};
+  // The kernel may still know it: it stands for the file that was there.
+  Live& live = slots_[it->second];
+  by_serial_.erase(it);
+  live.serial = 0;
+  live.parent = above;
+  live.name = own_name;
+  live.dev = base.dev;
+  live.lower_ino = base.ino;
+  live.btime = base.btime;
+  ++slots_[above].children;
+  return {};
 }
 
 Result<Entry> Tree::lookup(NodeId parent, std::string_view name) {

@@ -197,6 +197,15 @@ TEST_CASE("after a commit what was committed is clean and keeps its number") {
   // Clean means live: an edit of the real file shows.
   f.base.write("edit", "edited by hand");
   CHECK(f.read("edit") == "edited by hand");
+  f.base.write("tmp", "saved by an editor");
+  stdfs::rename(f.base / "tmp", f.base / "edit");
+  CHECK(f.read("edit") == "saved by an editor");
+  CHECK(state_text(f, kEnd, "edit") == "saved by an editor");
+  CHECK(f.list("") == "d edit later");
+  stdfs::remove(f.base / "edit");
+  CHECK(f.at("edit") == 0);
+  CHECK(f.list("") == "d later");
+  CHECK(state_text(f, kEnd, "edit") == "<absent>");
   // And a name that was committed as removed is free again.
   f.base.write("gone", "back");
   CHECK(f.read("gone") == "back");
