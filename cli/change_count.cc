@@ -6,12 +6,16 @@
 namespace stoplog::cli {
 namespace {
 
-Result<diff::ChangeSet> quick_set(Context& context, const draft::Draft& draft) {
+Result<diff::ChangeSet> quick_set(Context& context, const draft::Draft& draft,
+                                  uint32_t* commands = nullptr) {
   // A draft of another workspace is opened as if we stood there.
   Globals globals = context.globals();
   globals.workspace = draft.workspace;
   Context there(globals, context.out);
   Opened opened = TRY(open_draft(there, draft, {}));
+  if (commands != nullptr)
+    for (const fs::Mark& mark : opened.view->marks())
+      *commands = std::max(*commands, mark.command);
   return changes_of(opened, TRY(load_policy(there)),
                     {.digest = false, .count_lines = false, .risks = false});
 }
@@ -32,8 +36,9 @@ std::string seen_from(const RelPath& path, const RelPath& cwd) {
 }  // namespace
 
 std::optional<uint64_t> count_changes(Context& context,
-                                      const draft::Draft& draft) {
-  auto set = quick_set(context, draft);
+                                      const draft::Draft& draft,
+                                      uint32_t* commands) {
+  auto set = quick_set(context, draft, commands);
   if (!set) return std::nullopt;
   return set->changes.size();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many net changes a draft holds, without hashing more than is needed to
-// know; unset when it cannot be read.
+// know; unset when it cannot be read. `commands` gets how many were run.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 namespace stoplog::cli {
 
 std::optional<uint64_t> count_changes(Context& context,
-                                      const draft::Draft& draft);
+                                      const draft::Draft& draft,
+                                      uint32_t* commands = nullptr);
 // The changed paths of the current draft, relative to the current directory:
 // for completion. Empty when anything is wrong.
 std::vector<std::string> changed_paths(Context& context);

@@ -16,6 +16,7 @@ struct Row {
   Draft draft;
   bool current = false;
   std::optional<uint64_t> changes;  // unknown when it cannot be read
+  uint32_t commands = 0;
   std::optional<int32_t> daemon;
   std::string mount;
 };
@@ -34,7 +35,7 @@ Result<std::vector<Row>> collect(Context& context, bool all) {
       row.daemon = (**client).daemon().pid;
       if (auto status = (**client).status()) row.mount = status->mount;
     }
-    row.changes = count_changes(context, d);
+    row.changes = count_changes(context, d, &row.commands);
     row.draft = std::move(d);
     rows.push_back(std::move(row));
   }
@@ -47,7 +48,7 @@ Json to_json(const Row& row) {
   j.set("workspace", row.draft.workspace);
   j.set("state", draft::name_of(row.draft.state)).set("current", row.current);
   j.set("changes", row.changes ? Json(*row.changes) : Json());
-  j.set("commands", row.draft.commands).set("created", row.draft.created);
+  j.set("commands", row.commands).set("created", row.draft.created);
   j.set("daemon", row.daemon ? Json(*row.daemon) : Json());
   j.set("mount", row.mount.empty() ? Json() : Json(row.mount));
   return j;
@@ -79,7 +80,7 @@ Result<int> run(Context& context, const Args& args) {
     context.out.write(fmt::format(
         "{} {:<20} {}  {:<9} {:>6} changes {:>4} commands  {}{}{}\n",
         row.current ? '*' : ' ', row.draft.name, row.draft.id,
-        draft::name_of(row.draft.state), changes, row.draft.commands,
+        draft::name_of(row.draft.state), changes, row.commands,
         created_for_people(row.draft.created),
         row.daemon ? fmt::format("  daemon {}", *row.daemon) : "",
         row.mount.empty() ? "" : "  at " + escape(row.mount)));

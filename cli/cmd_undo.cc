@@ -14,9 +14,14 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {{"dry-run"}, {"json"}};
 
+struct Author {
+  draft::Draft draft;
+  fs::Position position = 0;  // what was reviewed for the commit
+};
+
 // The draft whose commit it was, when it is still there.
-std::optional<draft::Draft> author(Context& context, int state,
-                                   std::optional<uint64_t> number) {
+std::optional<Author> author(Context& context, int state,
+                             std::optional<uint64_t> number) {
   if (!number) {
     auto newest = gate::newest_undoable(state);
     if (!newest || !*newest) return std::nullopt;
@@ -27,7 +32,7 @@ std::optional<draft::Draft> author(Context& context, int state,
   if (!record || !store || record->meta.draft.empty()) return std::nullopt;
   auto draft = (*store)->load(record->meta.draft);
   if (!draft) return std::nullopt;
-  return std::move(*draft);
+  return Author{std::move(*draft), record->meta.position};
 }
 
 Status note(Context& context, const draft::Draft& draft,
@@ -47,16 +52,17 @@ Result<int> run(Context& context, const Args& args) {
   if (!args.positionals.empty())
     number = TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
   Doorstep door = TRY(open_doorstep(context));
-  std::optional<draft::Draft> draft = author(context, door.state.get(), number);
+  std::optional<Author> by = author(context, door.state.get(), number);
   std::optional<Opened> opened;
-  if (draft) opened = TRY(open_draft(context, *draft, {}));
+  if (by) opened = TRY(open_draft(context, by->draft, {}));
   gate::UndoRequest request{.ground = door.ground(),
                             .number = number,
                             .dry_run = args.has("dry-run")};
   request.meta.time = Clock::real().now();
   request.meta.user = user_name();
   request.meta.tty = terminal_name();
-  if (opened) request.meta.position = opened->view->position();
+  // What the draft touched since that commit stays held.
+  if (by) request.meta.position = by->position;
   gate::CommitResult result = TRY(gate::undo(request));
   for (const std::string& line : result.notes) context.out.note(escape(line));
   if (request.dry_run) {
@@ -66,7 +72,7 @@ Result<int> run(Context& context, const Args& args) {
   if (opened) {
     TRY_CTX(tell_draft(context, *opened, result.record),
             "the undo is done, but the draft could not be told");
-    TRY(note(context, *draft, result.record));
+    TRY(note(context, by->draft, result.record));
   } else {
     TRY(gate::note_rebased(door.state.get(), result.record.meta.number));
   }

@@ -129,6 +129,7 @@ Result<int> dispatch(std::span<const std::string> words, Output& out,
                                      .max = kAnyNumber}));
   Globals globals;
   TRY(take_globals(args, globals));
+  out.set_color(globals.color);
   if (args.has("help")) {
     out.write(overview());
     return kDone;

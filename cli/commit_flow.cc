@@ -169,6 +169,7 @@ Status follow_up(Flow& flow, CommitEnd& end) {
   Json paths = Json::array();
   for (const RelPath& path : end.result.approved) paths.push(path.str());
   TRY(ledger.append("commit", fields.set("paths", paths), Sync::kYes));
+  flow.opened.lock.reset();  // whoever looks next takes its own
   return {};
 }
 

@@ -79,7 +79,10 @@ Status with_tree(Context& context, Opened& opened,
   std::unique_ptr<fs::Tree> tree =
       TRY(fs::Tree::open({.draft_dir = opened.draft_dir.get(),
                           .base = opened.door.root.get(),
-                          .background = false}));
+                          .background = false,
+                          .objects = [&opened](const Sha256Digest& id) {
+                            return opened.door.objects->content(id);
+                          }}));
   TRY(use(*tree));
   TRY(tree->fsync());
   tree.reset();

@@ -148,6 +148,10 @@ Result<Explanation> explain(const Policy& policy,
       sys::statat(AT_FDCWD, workspace.path + "/" + path->str()).has_value();
   if (exists || subject.find('/') != subject.npos || subject.starts_with('.'))
     return explain_path(policy, TRY(std::move(path)));
+  // A name that a rule for files speaks of is a file, whatever it looks like.
+  if (path)
+    if (Explanation e = explain_path(policy, *path); !e.reasons.empty())
+      return e;
   auto host = draft::parse_net_rule(subject);
   if (host && subject.find_first_of(".:") != subject.npos)
     return explain_host(policy, *host);

@@ -204,7 +204,11 @@ Result<std::vector<fs::Mark>> Client::marks() {
   return TRY(request<MarkList>(Op::kMarks, Empty{})).marks;
 }
 Status Client::fork(const std::string& directory, fs::Position at) {
-  TRY(request<Empty>(Op::kFork, Fork{directory, at}));
+  // As an fd: by its path it would be of another mount in the daemon's
+  // namespace, and nothing is linked across mounts.
+  Fd dir = TRY(sys::openat(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY));
+  int fd = dir.get();
+  TRY(ask(Op::kFork, encode(Fork{directory, at}), std::span(&fd, 1)));
   return {};
 }
 Result<MountInfo> Client::mount(const std::string& dir) {

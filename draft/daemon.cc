@@ -50,7 +50,8 @@ Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
       TRY(DraftLock::take(options.layout, options.draft, LockMode::kExclusive));
   TRY(make_private_dir(options.layout.run(options.draft)));
   Fd signals = TRY(take_signals());
-  ::umask(077);
+  // Notes are read by the jail's user; what is private says so by its mode.
+  ::umask(022);
   std::unique_ptr<DaemonCore> core =
       TRY(factory(CoreContext{options.layout, draft, options.shape}));
   // What a person rejected before is there for the agent from the start.

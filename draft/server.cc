@@ -169,9 +169,9 @@ Result<std::string> Server::answer_plain(const Message& message) {
     }
     case Op::kFork: {
       Fork fork = TRY(decode<Fork>(payload));
-      Fd dir =
-          TRY(sys::openat(AT_FDCWD, fork.directory, O_RDONLY | O_DIRECTORY));
-      return encoded(core_.fork_into(dir.get(), fork.at));
+      if (message.fds.size() != 1)
+        return fail(Code::kInvalid, "a fork needs a directory");
+      return encoded(core_.fork_into(message.fds[0].get(), fork.at));
     }
     case Op::kMarks:
       TRY(decode<Empty>(payload));

@@ -192,6 +192,22 @@ void State::base_stands(const BaseChange& change, Position reviewed) {
 }
 
 Status State::on(const BaseMapRecord& r) {
+  // An undo took the path back, or a discard dropped it, and the draft left it
+  // alone since: it goes here as well. Children before parents, for a directory
+  // goes only when nothing is left in it.
+  auto drop_agreed = [&](const BaseChange& change) {
+    size_t at = 0;
+    Held* node = find_path(change.path, &at);
+    if (node == nullptr || node->touched > r.reviewed) return;
+    for (const auto& [name, child] : node->names)
+      if (child != 0) return;
+    Held* dir = find(node->links[at].parent);
+    Link link = detach(*node, at);
+    if (dir != nullptr) dir->names.erase(link.name);
+    deleted_.erase(change.path.str());
+  };
+  for (auto change = r.changes.rbegin(); change != r.changes.rend(); ++change)
+    if (!change->now && !change->from) drop_agreed(*change);
   BaseIndex index;
   for (const auto& [serial, node] : nodes_)
     if (node->is_dir())

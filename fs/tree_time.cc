@@ -200,6 +200,17 @@ Result<Mark> Tree::commit_base(Position reviewed,
   {
     std::unique_lock no_write(t.epoch_);
     std::unique_lock lock(t.mutex_);
+    // The held names that the kernel may know.
+    struct Shown {
+      Serial dir;
+      std::string name;
+      Serial child;
+    };
+    std::vector<Shown> shown;
+    for (const auto& [serial, slot] : t.by_serial_)
+      if (const Held* dir = t.state_.find(serial))
+        for (const auto& [name, child] : dir->names)
+          if (child != 0) shown.push_back({serial, name, child});
     std::vector<Record> records;
     for (size_t at = 0; at < sorted.size(); at += kBaseBatch) {
       size_t end = std::min(at + kBaseBatch, sorted.size());
@@ -222,7 +233,15 @@ Result<Mark> Tree::commit_base(Position reviewed,
         out.push_back(
             {.kind = Invalidation::Kind::kNode, .node = t.id_of(slot)});
     // Names that the draft had deleted are now absent in the lower as well,
-    // and its own are the lower's: nothing shows differently.
+    // and its own are the lower's; only what an undo or a discard took away
+    // shows differently.
+    for (const Shown& s : shown) {
+      const Held* dir = t.state_.find(s.dir);
+      if (dir == nullptr || State::child(*dir, s.name) == s.child) continue;
+      out.push_back({.kind = Invalidation::Kind::kDrop,
+                     .node = t.id_of(t.by_serial_[s.dir]),
+                     .name = s.name});
+    }
     t.dir_fds_.clear();
     t.file_fds_.clear();
     std::lock_guard leaf(t.listings_mutex_);

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a new user meets: no draft, wrong words, wrong places.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs jq
+
+workspace
+# Nothing yet: an empty result is no error.
+sl status >/dev/null 2>&1
+sl diff
+sl log 2>/dev/null
+same '[]' "$(sl status --json | jq -c .changes)"
+same '[]' "$(sl diff --json | jq -c .changes)"
+same '[]' "$(sl log --json | jq -c .entries)"
+same '[]' "$(sl drafts --json | jq -c .drafts)"
+exits 2 sl commit 2>"$T/err"
+grep -q 'hint: .*stoplog run' "$T/err"
+exits 2 sl -d nosuch status 2>/dev/null
+
+# Words.
+exits 2 sl stauts 2>"$T/err"
+grep -q "did you mean 'status'" "$T/err"
+exits 2 sl status --jsn 2>"$T/err"
+grep -q "did you mean '--json'" "$T/err"
+exits 2 sl 2>/dev/null
+exits 2 sl diff -U x 2>/dev/null
+exits 2 sl diff ../outside 2>/dev/null
+sl --help | grep -q review
+sl run --help | grep -q 'example:'
+sl help commit | grep -q -- --merge
+same "$(sl version)" "$(sl --version)"
+
+# Places.
+exits 4 sl --workspace "$HOME" run true 2>"$T/err"
+grep -q 'home directory' "$T/err"
+exits 4 sl --workspace / run true 2>/dev/null
+not sl -C "$T/nowhere" status 2>/dev/null
+mkdir -p "$T/plain"
+sl -C "$T/plain" status 2>/dev/null
+
+# Policy.
+sl policy init >/dev/null
+exits 4 sl policy init 2>/dev/null
+sl policy show >/dev/null
+printf '[limits]\ntime = 5\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+exits 2 sl policy show 2>"$T/err"
+grep -q 'config.toml:2:8: limits.time must be a duration' "$T/err"
+printf '[limits]\npids = 100\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+printf '[limits]\npids = 200\ntime = "5m"\n[files]\nhide = ["secret*"]\n' >.stoplog.toml
+sl policy show --json 2>"$T/err" >"$T/policy"
+same 100 "$(jq .policy.limits.pids "$T/policy")"
+same 300000 "$(jq .policy.limits.time_ms "$T/policy")"
+grep -q 'may only tighten' "$T/err"
+sl policy check secret.txt 2>/dev/null | grep -q hidden
+sl policy check example.org 2>/dev/null | grep -q denied
+
+# Colours.
+sl --color always policy show >/dev/null 2>&1
+escapes() { # exits 0 when the error of a wrong command is coloured
+  local text
+  text=$("$@" 2>&1) || true
+  [[ $text == *$'\033'* ]]
+}
+not escapes sl nosuch
+CLICOLOR_FORCE=1 escapes sl nosuch
+NO_COLOR=1 not escapes sl nosuch
+escapes sl --color always nosuch

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From a run to a commit and back: decisions, dangers, drift, undo.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs jq git
+needs_fuse
+
+decide_commit_undo() {
+  sl run --quiet -- sh -c 'echo new >c; echo more >>README.md; mkdir -p d/e; echo z >d/e/f; rm src/main.c'
+  test ! -e c || fail 'a write reached the real tree'
+  same 4 "$(sl status --json | jq '.changes | length')"
+  exits 1 sl status --exit-code 2>/dev/null
+  exits 1 sl diff --exit-code >/dev/null
+
+  # Without a decision nothing is committed.
+  exits 1 sl commit
+  sl approve c README.md
+  sl reject d --reason 'no such directory'
+  same approved "$(sl status --json | jq -r '.changes[] | select(.path == "c").decision')"
+  same rejected "$(sl status --json | jq -r '.changes[] | select(.path == "d/e/f").decision')"
+  sl run --quiet -- cat /run/stoplog/rejections | grep -q 'no such directory'
+
+  sl commit --dry-run | grep -q README.md
+  test ! -e c
+  sl commit --receipt "$T/receipt.json"
+  same new "$(cat c)"
+  same "$(printf 'hello\nmore')" "$(cat README.md)"
+  test -e src/main.c || fail 'what was not approved was deleted'
+  test ! -e d
+  same 1 "$(jq .commit "$T/receipt.json")"
+  same 2 "$(sl status --json | jq '.changes | length')"
+
+  # What the agent sees is what was committed, and it can go on.
+  sl run --quiet -- sh -c 'grep -q more README.md && test ! -e src/main.c && echo again >>c'
+  same 3 "$(sl status --json | jq '.changes | length')"
+
+  # A later edit of an approved path makes the approval stale.
+  sl approve c
+  sl run --quiet -- sh -c 'echo third >>c'
+  exits 3 sl commit
+  same new "$(cat c)"
+
+  # Drift of the real tree.
+  sl approve c
+  echo mine >c
+  exits 3 sl commit
+  same mine "$(cat c)"
+  echo new >c
+  sl approve c
+  sl commit
+  same 'new again third' "$(tr '\n' ' ' <c | sed 's/ $//')"
+
+  sl undo
+  same new "$(cat c)"
+  sl undo
+  test ! -e c
+  same hello "$(cat README.md)"
+  exits 2 sl undo
+  sl log --verify
+  sl log --json | jq -e '[.entries[].kind] | index("commit") and index("undo") and index("approve") and index("reject")' >/dev/null
+  sl show 1 | grep -q '^A  c$'
+  exits 2 sl show 99
+}
+
+all_at_once() {
+  sl run --quiet -- sh -c 'echo x >x; mkdir -p .git/hooks; echo "#!/bin/sh" >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit'
+  # A danger is left over: nothing is written.
+  exits 4 sl commit -a -y
+  test ! -e x
+  exits 1 sl commit -a </dev/null
+  sl commit -a --danger -y
+  test -e x
+  test -x .git/hooks/pre-commit
+  # Committed whole: the next run starts another draft.
+  same committed "$(sl drafts --json | jq -r '.drafts[0].state')"
+  sl status --json | jq -e '.changes == []' >/dev/null
+  sl run --quiet -- true
+  same 2 "$(sl drafts --json | jq '.drafts | length')"
+}
+
+by_digest() {
+  sl run --quiet -- sh -c 'echo x >x'
+  local digest
+  digest=$(sl status --json | jq -r .digest)
+  sl run --quiet -- sh -c 'echo y >y'
+  exits 3 sl approve --digest "$digest"
+  sl approve --digest "$(sl status --json | jq -r .digest)"
+  sl commit
+  test -e x -a -e y
+}
+
+both_modes decide_commit_undo
+both_modes all_at_once
+both_modes by_digest

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Marks: snapshot, rollback, diff between them, cat, fork, discard.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs jq
+needs_fuse
+
+timeline() {
+  sl run --quiet -- sh -c 'echo one >one'
+  sl snapshot -m green >/dev/null
+  exits 2 sl snapshot -m green
+  exits 2 sl snapshot -m '@1'
+  sl run --quiet -- sh -c 'echo two >two; rm one'
+  same "$(printf 'D\tone\nA\ttwo')" "$(sl diff --from green --name-status)"
+  same "$(printf 'A\tone')" "$(sl diff --from @1 --to @1. --name-status)"
+  same one "$(sl cat @1.:one)"
+  exits 2 sl cat one
+  exits 2 sl cat nosuch:one
+  exits 2 sl rollback nosuch
+
+  sl fork other >/dev/null
+  sl rollback green
+  same one "$(sl cat one)"
+  exits 2 sl cat two
+  sl run --quiet -- sh -c 'test -e one && test ! -e two'
+  # Later marks stay valid.
+  sl rollback @2.
+  same two "$(sl cat two)"
+  # The fork has its own life and is not the current one.
+  same two "$(sl -d other cat two)"
+  same false "$(sl drafts --json | jq '.drafts[] | select(.name == "other").current')"
+  sl -d other run --quiet -- sh -c 'echo theirs >two'
+  same two "$(sl cat two)"
+  same theirs "$(sl -d other cat two)"
+  sl switch other
+  same theirs "$(sl cat two)"
+
+  sl run --quiet -- sh -c 'echo x >>README.md; mkdir -p deep/er; echo y >deep/er/z'
+  exits 1 sl discard deep </dev/null
+  sl discard -y deep README.md
+  same "$(printf 'A\ttwo')" "$(sl diff --name-status)"
+  sl run --quiet -- sh -c 'test ! -e deep && ! grep -q x README.md'
+  exits 2 sl discard -y nothing-here
+  sl discard -y
+  same discarded "$(sl drafts --json | jq -r '.drafts[] | select(.name == "other").state')"
+  exits 1 sl rm "$(sl drafts --json | jq -r '.drafts[] | select(.state == "open").name')" </dev/null
+  sl gc
+  same 1 "$(sl drafts --json | jq '.drafts | length')"
+  sl rm -y "$(sl drafts --json | jq -r '.drafts[0].name')"
+  same 0 "$(sl drafts --json | jq '.drafts | length')"
+}
+
+both_modes timeline
