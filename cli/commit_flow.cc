@@ -232,6 +232,16 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
     return std::unexpected(std::move(result.error())
                                .with_hint("`stoplog review`, `stoplog approve "
                                           "PATH`, or `stoplog commit -a`"));
+  if (!result && result.error().code() == Code::kDrift &&
+      result.error().hint().empty())
+    return std::unexpected(std::move(result.error())
+                               .with_hint(choice.merge
+                                              ? "edit one of the two, or "
+                                                "discard the draft's"
+                                              : "look with `stoplog status`; "
+                                                "--merge merges what drifted; "
+                                                "approve anew what the draft "
+                                                "changed"));
   end.result = TRY(std::move(result));
   if (choice.dry_run) return end;
   end.receipt = commit_json(end.result.record, draft.workspace);
