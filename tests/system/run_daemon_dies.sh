@@ -19,6 +19,7 @@ daemon_pid() {
   done
 }
 sleepers() { pgrep -x sleep > /dev/null; }
+no_sleepers() { ! sleepers; }
 
 dies() {
   sl run --quiet -- sh -c 'echo kept > kept'
@@ -28,7 +29,7 @@ dies() {
   kill -9 "$(daemon_pid)"
   wait "$client" || code=$?
   same 125 "$code" "exit ($(cat "$T/err"))"
-  eventually not sleepers
+  eventually no_sleepers
   same "$(printf 'kept\nbegun')" "$(sl run --quiet -- cat kept begun)"
 }
 both_modes dies

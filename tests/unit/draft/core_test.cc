@@ -88,8 +88,9 @@ struct LiveDraft : Place {
 
 TEST_CASE("a command's writes are held and the real tree is untouched") {
   LiveDraft live;
-  auto ran = live.sh("cat lower.txt; echo new > made; echo more >> lower.txt; "
-                     "cat made lower.txt; pwd");
+  auto ran = live.sh(
+      "cat lower.txt; echo new > made; echo more >> lower.txt; "
+      "cat made lower.txt; pwd");
   CHECK(ran.outcome.exit == 0);
   CHECK(ran.out == "lower\nnew\nlower\nmore\n" + live.top + "/ws\n");
   CHECK(live.read("ws/lower.txt") == "lower\n");
@@ -109,9 +110,11 @@ TEST_CASE("a daemon killed with -9 loses nothing that had returned") {
   CHECK(live.sh("cat kept ~/kept").out == "kept\nhome\n");
 }
 
-TEST_CASE("nothing inside is root of the host and what it makes is the owner's") {
+TEST_CASE(
+    "nothing inside is root of the host and what it makes is the owner's") {
   LiveDraft live;
-  auto ran = live.sh("id -u; echo x > owned; stat -c %u:%g owned lower.txt . ~");
+  auto ran =
+      live.sh("id -u; echo x > owned; stat -c %u:%g owned lower.txt . ~");
   INFO(ran.out);
   CHECK(ran.out.substr(0, 2) != "0\n");
   std::string me = ran.out.substr(0, ran.out.find('\n'));
