@@ -19,6 +19,7 @@
 namespace stoplog::jail {
 namespace {
 
+constexpr time_t kYoungSeconds = 60;
 constexpr std::array kNames = {"memory", "pids", "cpu", "cpuacct"};
 constexpr uint64_t kMaxFile = 64 << 10;
 
@@ -137,6 +138,10 @@ void sweep_cgroups(const CgroupPlaces& places) {
       if (std::sscanf(entry->d_name, "stoplog-%d-%lu-", &pid, &start) != 2)
         continue;
       if (process_mark(pid) == fmt::format("{}-{}", pid, start)) continue;
+      // An owner in another pid namespace looks dead from here, and its group
+      // is empty until its init has joined: leave young ones alone.
+      auto st = sys::statat(AT_FDCWD, parent + "/" + entry->d_name);
+      if (!st || ::time(nullptr) - st->mtime.tv_sec < kYoungSeconds) continue;
       // Only ever removes an empty group; a living one answers EBUSY.
       (void)::rmdir((parent + "/" + entry->d_name).c_str());
     }

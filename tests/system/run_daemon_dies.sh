@@ -30,6 +30,6 @@ dies() {
   wait "$client" || code=$?
   same 125 "$code" "exit ($(cat "$T/err"))"
   eventually no_sleepers
-  same "$(printf 'kept\nbegun')" "$(sl run --quiet -- cat kept begun)"
+  same "$(printf 'kept\nbegun')" "$(sl run --quiet -- cat kept begun 2>&1)"
 }
 both_modes dies
