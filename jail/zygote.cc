@@ -215,15 +215,15 @@ Status Zygote::State::receive_spare() {
   Packet packet = TRY(receive_reply(Message::kMakeInit));
   made.control = std::move(packet.fds[0]);
   made.pidfd = std::move(packet.fds[1]);
-  auto pid = pid_of(made.pidfd.get());
-  if (!pid) {
+  auto init = pid_of(made.pidfd.get());
+  if (!init) {
     // It died before anybody asked it for anything: its last words say why.
     auto words = receive(made.control.get());
     if (words && !words->data.empty())
       return std::unexpected(decode_error(words->data));
     return fail(Code::kUnsupported, "the jail's init died at once");
   }
-  made.pid = *pid;
+  made.pid = *init;
   spare = std::move(made);
   return {};
 }
