@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/sys_node.h"
@@ -85,7 +86,9 @@ class JournalView : public DraftView {
   Status add_node(const Held& node, Found& found) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,
                      Found& found) const;
-  Status note_drift(RawChange& change) const;
+  // Base paths whose node has another path in the draft.
+  using Left = std::set<std::string, std::less<>>;
+  Status note_drift(RawChange& change, const Left& left) const;
   bool detaches(const Held& node) const;
 
   Replayed replayed_;
@@ -348,7 +351,7 @@ Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
   return {};
 }
 
-Status JournalView::note_drift(RawChange& change) const {
+Status JournalView::note_drift(RawChange& change, const Left& left) const {
   const RelPath& at = change.from ? *change.from : change.path;
   auto now = TRY(stat_beneath(base_->get(), at.str()));
   auto text = [](std::string_view what, const timespec& when) {
@@ -357,6 +360,11 @@ Status JournalView::note_drift(RawChange& change) const {
   };
   if (replaced_.contains(at.str())) return {};
   if (!change.before) {
+    // Something of the base stands here still when its node moved in the
+    // draft, by itself or with a directory above it.
+    for (std::string_view up = at.str(); now && !up.empty();
+         up = up.substr(0, up.rfind('/') == up.npos ? 0 : up.rfind('/')))
+      if (left.contains(up)) return {};
     if (now) change.drift = text("created", now->ctime);
     return {};
   }
@@ -392,8 +400,11 @@ Result<std::vector<RawChange>> JournalView::changes() const {
     TRY(add_deleted(path, deleted, found));
   std::vector<RawChange> list;
   list.reserve(found.size());
+  Left left;
+  for (const auto& [path, change] : found)
+    if (change.from) left.insert(change.from->str());
   for (auto& [path, change] : found) {
-    TRY(note_drift(change));
+    TRY(note_drift(change, left));
     list.push_back(std::move(change));
   }
   return list;

@@ -6,14 +6,14 @@
 #include "diff/git_meta.h"
 #include "diff/git_object.h"
 #include "memory_view.h"
-#include "tree_fixture.h"
+#include "two_trees.h"
 
 using namespace stoplog;
 using namespace stoplog::diff;
 
 namespace {
 
-class Repository : public TreeFixture {
+class Repository : public TwoTrees {
  public:
   Repository() {
     git(base(), "init -q -b main");
@@ -54,20 +54,20 @@ const GitChange& git_row(const ChangeSet& set) {
 
 TEST_CASE("a refreshed index is no change") {
   Repository repo;
-  TreeFixture::run("touch '" + repo.draft() + "/a.c'");
+  TwoTrees::run("touch '" + repo.draft() + "/a.c'");
   repo.in_draft("update-index --refresh");
   repo.in_draft("status");
-  CHECK(TreeFixture::read(repo.base() + "/.git/index") !=
-        TreeFixture::read(repo.draft() + "/.git/index"));
+  CHECK(TwoTrees::read(repo.base() + "/.git/index") !=
+        TwoTrees::read(repo.draft() + "/.git/index"));
   CHECK(repo.build().empty());
 }
 
 TEST_CASE("a commit moves the branch and names its subject") {
   Repository repo;
-  TreeFixture::write(repo.draft() + "/b.c", "int b;\n");
+  TwoTrees::write(repo.draft() + "/b.c", "int b;\n");
   repo.in_draft("add b.c");
   repo.in_draft("commit -qm 'add b'");
-  TreeFixture::write(repo.draft() + "/b.c", "int c;\n");
+  TwoTrees::write(repo.draft() + "/b.c", "int c;\n");
   repo.in_draft("commit -qam 'change b'");
   ChangeSet set = repo.build();
   const GitChange& git = git_row(set);
@@ -109,10 +109,10 @@ TEST_CASE("packing refs and objects moves nothing") {
 
 TEST_CASE("removing objects or the repository is a danger") {
   Repository repo;
-  TreeFixture::run("rm -rf '" + repo.draft() + "/.git/objects'/??");
+  TwoTrees::run("rm -rf '" + repo.draft() + "/.git/objects'/??");
   ChangeSet set = repo.build();
   CHECK(set.find(path(".git"))->is_danger());
-  TreeFixture::run("rm -rf '" + repo.draft() + "/.git'");
+  TwoTrees::run("rm -rf '" + repo.draft() + "/.git'");
   set = repo.build();
   REQUIRE(set.find(path(".git")) != nullptr);
   CHECK(set.find(path(".git"))->kind == Kind::kDeleted);
@@ -120,7 +120,7 @@ TEST_CASE("removing objects or the repository is a danger") {
 }
 
 TEST_CASE("a new repository is one row and no danger") {
-  TreeFixture tree;
+  TwoTrees tree;
   Repository::git(tree.draft(), "init -q");
   auto view = tree.view();
   auto set = build_change_set(*view, {});
@@ -136,7 +136,7 @@ TEST_CASE("a new repository is one row and no danger") {
 
 TEST_CASE("hooks and configuration are changes of their own") {
   Repository repo;
-  TreeFixture::write(repo.draft() + "/.git/hooks/post-checkout", "#!/bin/sh\n");
+  TwoTrees::write(repo.draft() + "/.git/hooks/post-checkout", "#!/bin/sh\n");
   repo.in_draft("config core.fsmonitor x");
   ChangeSet set = repo.build();
   REQUIRE(set.changes.size() == 2);
@@ -146,14 +146,13 @@ TEST_CASE("hooks and configuration are changes of their own") {
 
 TEST_CASE("the digest follows the meaning of a git directory") {
   Repository repo;
-  TreeFixture::write(repo.draft() + "/b.c", "int b;\n");
+  TwoTrees::write(repo.draft() + "/b.c", "int b;\n");
   repo.in_draft("add b.c");
   auto first = *repo.build().digest;
-  TreeFixture::run("touch '" + repo.draft() + "/a.c' '" + repo.draft() +
-                   "/b.c'");
+  TwoTrees::run("touch '" + repo.draft() + "/a.c' '" + repo.draft() + "/b.c'");
   repo.in_draft("update-index --refresh");
   CHECK(*repo.build().digest == first);
-  TreeFixture::write(repo.draft() + "/b.c", "int c;\n");
+  TwoTrees::write(repo.draft() + "/b.c", "int c;\n");
   repo.in_draft("add b.c");
   CHECK(*repo.build().digest != first);
 }
@@ -161,14 +160,14 @@ TEST_CASE("the digest follows the meaning of a git directory") {
 TEST_CASE("ignored files are grouped and their deletions listed") {
   Repository repo;
   for (int i = 0; i < 5; i++)
-    TreeFixture::write(repo.draft() + "/node_modules/p/" + std::to_string(i),
-                       "12345");
-  TreeFixture::write(repo.draft() + "/src/x.o", "object");
-  TreeFixture::write(repo.base() + "/.env", "SECRET=1\n");
-  TreeFixture::write(repo.base() + "/old.o", "object");
+    TwoTrees::write(repo.draft() + "/node_modules/p/" + std::to_string(i),
+                    "12345");
+  TwoTrees::write(repo.draft() + "/src/x.o", "object");
+  TwoTrees::write(repo.base() + "/.env", "SECRET=1\n");
+  TwoTrees::write(repo.base() + "/old.o", "object");
   // The agent's own rules count for nothing.
-  TreeFixture::write(repo.draft() + "/.gitignore", "*\n");
-  TreeFixture::write(repo.draft() + "/hidden.c", "int h;\n");
+  TwoTrees::write(repo.draft() + "/.gitignore", "*\n");
+  TwoTrees::write(repo.draft() + "/hidden.c", "int h;\n");
   ChangeSet set = repo.build();
   CHECK_FALSE(set.find(path("hidden.c"))->ignored);
   CHECK(set.find(path("node_modules/p/0"))->ignored);
@@ -185,47 +184,47 @@ TEST_CASE("ignored files are grouped and their deletions listed") {
 
 TEST_CASE("held back ignored files do not move the digest but dangers do") {
   Repository repo;
-  TreeFixture::write(repo.draft() + "/b.c", "int b;\n");
+  TwoTrees::write(repo.draft() + "/b.c", "int b;\n");
   auto first = *repo.build().digest;
-  TreeFixture::write(repo.draft() + "/x.o", "object");
+  TwoTrees::write(repo.draft() + "/x.o", "object");
   CHECK(*repo.build().digest == first);
   DiffOptions all;
   all.include_ignored = true;
   CHECK(*repo.build(all).digest != first);
-  TreeFixture::write(repo.draft() + "/node_modules/.vscode/tasks.json", "{}");
+  TwoTrees::write(repo.draft() + "/node_modules/.vscode/tasks.json", "{}");
   CHECK(*repo.build().digest != first);
 }
 
 TEST_CASE("a deletion that git can restore is no danger") {
   Repository repo;
-  TreeFixture::write(repo.base() + "/untracked.c", "int u;\n");
-  TreeFixture::run("rm '" + repo.draft() + "/a.c'");
+  TwoTrees::write(repo.base() + "/untracked.c", "int u;\n");
+  TwoTrees::run("rm '" + repo.draft() + "/a.c'");
   ChangeSet set = repo.build();
   CHECK_FALSE(set.find(path("a.c"))->is_danger());
   CHECK(set.find(path("untracked.c"))->is_danger());
   // Edited since the last commit: git has another content.
-  TreeFixture::write(repo.base() + "/a.c", "int edited;\n");
+  TwoTrees::write(repo.base() + "/a.c", "int edited;\n");
   set = repo.build();
   CHECK(set.find(path("a.c"))->is_danger());
 }
 
 TEST_CASE("a tracked file is not ignored by any rule") {
   Repository repo;
-  TreeFixture::write(repo.base() + "/kept.o", "1");
+  TwoTrees::write(repo.base() + "/kept.o", "1");
   Repository::git(repo.base(), "add -f kept.o");
   Repository::git(repo.base(), "commit -qm kept");
-  TreeFixture::write(repo.draft() + "/kept.o", "2");
+  TwoTrees::write(repo.draft() + "/kept.o", "2");
   CHECK_FALSE(repo.build().find(path("kept.o"))->ignored);
 }
 
 TEST_CASE("index versions two and three and four read the same") {
   Repository repo;
   for (int i = 0; i < 30; i++)
-    TreeFixture::write(repo.base() + "/dir/some/name" + std::to_string(i), "x");
+    TwoTrees::write(repo.base() + "/dir/some/name" + std::to_string(i), "x");
   Repository::git(repo.base(), "add -A");
   auto read = [&](const std::string& version) {
     Repository::git(repo.base(), "update-index --index-version " + version);
-    return TreeFixture::read(repo.base() + "/.git/index");
+    return TwoTrees::read(repo.base() + "/.git/index");
   };
   std::string two = read("2"), four = read("4");
   CHECK(two != four);
@@ -235,18 +234,18 @@ TEST_CASE("index versions two and three and four read the same") {
   CHECK(compare_indexes("", four)->added == 32);
   Repository::git(repo.base(), "update-index --index-version 2");
   Repository::git(repo.base(), "update-index --skip-worktree a.c");  // v3
-  std::string three = TreeFixture::read(repo.base() + "/.git/index");
+  std::string three = TwoTrees::read(repo.base() + "/.git/index");
   CHECK(compare_indexes(two, three)->modified == 1);
 }
 
 TEST_CASE("a damaged index is refused and said so") {
   Repository repo;
-  std::string good = TreeFixture::read(repo.base() + "/.git/index");
+  std::string good = TwoTrees::read(repo.base() + "/.git/index");
   for (size_t cut = 0; cut < good.size() - 20; cut += 3) {
     auto delta = compare_indexes("", good.substr(0, cut));
     CHECK((cut == 0) == delta.has_value());
   }
-  TreeFixture::write(repo.draft() + "/.git/index", "DIRCgarbage");
+  TwoTrees::write(repo.draft() + "/.git/index", "DIRCgarbage");
   ChangeSet set = repo.build();
   CHECK_FALSE(git_row(set).unreadable.empty());
 }

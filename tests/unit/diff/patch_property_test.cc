@@ -7,7 +7,7 @@
 #include "catch_shim.h"
 #include "diff/patch.h"
 #include "diff/render.h"
-#include "tree_fixture.h"
+#include "two_trees.h"
 
 using namespace stoplog;
 using namespace stoplog::diff;
@@ -171,7 +171,7 @@ void edit(Random& random, const std::string& root,
     }
     default:
       if (!link) {
-        std::string old = TreeFixture::read(full);
+        std::string old = TwoTrees::read(full);
         std::ofstream(full, std::ios::binary) << random.edited(old);
       }
   }
@@ -196,7 +196,7 @@ TEST_CASE("git apply of the patch on the base gives the draft") {
   for (unsigned seed = 1; seed <= 60; seed++) {
     INFO("seed " << seed);
     Random random(seed);
-    TreeFixture tree;
+    TwoTrees tree;
     for (size_t i = random.below(25); i > 0; i--)
       put(random, tree.base(), random_path(random));
     tree.copy_base();
@@ -217,16 +217,16 @@ TEST_CASE("git apply of the patch on the base gives the draft") {
     auto report = write_patch(*view, *set, options,
                               [&](std::string_view s) { patch += s; });
     REQUIRE(report);
-    TreeFixture::write(tree.top() + "/patch", patch);
+    TwoTrees::write(tree.top() + "/patch", patch);
 
-    auto expected = TreeFixture::listing(tree.draft());
-    bool differs = TreeFixture::listing(tree.base()) != expected;
+    auto expected = TwoTrees::listing(tree.draft());
+    bool differs = TwoTrees::listing(tree.base()) != expected;
     CHECK(patch.empty() == !differs);
     std::string apply =
         "cd '" + tree.base() + "' && git apply --whitespace=nowarn --binary ";
-    if (differs) REQUIRE(TreeFixture::run(apply + "../patch") == 0);
-    CHECK(TreeFixture::listing(tree.base()) == expected);
-    if (differs) CHECK(TreeFixture::run(apply + "-R ../patch") == 0);
+    if (differs) REQUIRE(TwoTrees::run(apply + "../patch") == 0);
+    CHECK(TwoTrees::listing(tree.base()) == expected);
+    if (differs) CHECK(TwoTrees::run(apply + "-R ../patch") == 0);
   }
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("git diff names the same paths as we do") {
   for (unsigned seed = 100; seed < 130; seed++) {
     INFO("seed " << seed);
     Random random(seed);
-    TreeFixture tree;
+    TwoTrees tree;
     for (size_t i = random.below(25); i > 0; i--)
       put(random, tree.base(), random_path(random));
     tree.copy_base();
@@ -247,7 +247,7 @@ TEST_CASE("git diff names the same paths as we do") {
     std::string ours;
     REQUIRE(render_name_status(*view, *set, {}, true,
                                [&](std::string_view s) { ours += s; }));
-    std::string theirs = TreeFixture::output(
+    std::string theirs = TwoTrees::output(
         "cd '" + tree.top() +
         "' && git -c core.fileMode=true diff --no-index --no-renames "
         "--name-status -z base draft");

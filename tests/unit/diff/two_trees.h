@@ -20,21 +20,21 @@
 
 namespace stoplog::diff {
 
-class TreeFixture {
+class TwoTrees {
  public:
-  TreeFixture() {
+  TwoTrees() {
     std::string pattern =
         (std::filesystem::temp_directory_path() / "stoplog-diff-XXXXXX");
     top_ = ::mkdtemp(pattern.data());
     std::filesystem::create_directory(base());
     std::filesystem::create_directory(draft());
   }
-  ~TreeFixture() {
+  ~TwoTrees() {
     std::error_code ignored;
     std::filesystem::remove_all(top_, ignored);
   }
-  TreeFixture(const TreeFixture&) = delete;
-  TreeFixture& operator=(const TreeFixture&) = delete;
+  TwoTrees(const TwoTrees&) = delete;
+  TwoTrees& operator=(const TwoTrees&) = delete;
 
   std::string top() const { return top_; }
   std::string base() const { return top_ + "/base"; }
