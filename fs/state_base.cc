@@ -208,6 +208,27 @@ Status State::on(const BaseMapRecord& r) {
   };
   for (auto change = r.changes.rbegin(); change != r.changes.rend(); ++change)
     if (!change->now && !change->from) drop_agreed(*change);
+  // A discarded deletion, or what a discarded move left: the real thing stands
+  // and nothing of the draft's hides it for a later reason.
+  auto show_again = [&](const BaseChange& change) {
+    const std::string& path = change.path.str();
+    auto gone = deleted_.find(path);
+    if (gone != deleted_.end() && gone->second.when > r.reviewed) return;
+    size_t at = 0;
+    RelPath above = change.path.parent();
+    Held* dir = above.is_root() ? find(kRootSerial) : find_path(above, &at);
+    if (dir == nullptr) return;
+    auto name = dir->names.find(change.path.name());
+    if (name == dir->names.end() || name->second != 0) return;
+    for (const auto& [serial, node] : nodes_)
+      for (const Link& link : node->links)
+        if (link.from == LinkFrom::kMoved && link.origin == path) return;
+    dir->names.erase(name);
+    if (S_ISDIR(change.now->mode)) ++dir->nlink_delta;
+    if (gone != deleted_.end()) deleted_.erase(gone);
+  };
+  for (const BaseChange& change : r.changes)
+    if (change.now && !change.from) show_again(change);
   BaseIndex index;
   for (const auto& [serial, node] : nodes_)
     if (node->is_dir())

@@ -40,6 +40,11 @@ timeline() {
   sl discard -y deep README.md
   same "$(printf 'A\ttwo')" "$(sl diff --name-status)"
   sl run --quiet -- sh -c 'test ! -e deep && ! grep -q x README.md'
+  # Deletions and moves, too.
+  sl run --quiet -- sh -c 'rm README.md; mv src elsewhere; echo 2 >elsewhere/new'
+  sl discard -y README.md elsewhere
+  same "$(printf 'A\ttwo')" "$(sl diff --name-status)"
+  sl run --quiet -- sh -c 'grep -q hello README.md && test -e src/main.c && test ! -e elsewhere'
   exits 2 sl discard -y nothing-here
   sl discard -y
   same discarded "$(sl drafts --json | jq -r '.drafts[] | select(.name == "other").state')"
