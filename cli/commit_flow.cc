@@ -221,6 +221,9 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                        .danger = choice.danger,
                        .keep_rejected = true,
                        .by = signature(flow.set)}));
+  if (choice.standing_only)
+    std::erase_if(plan.decisions,
+                  [](const gate::Decision& d) { return !d.standing; });
   TRY(check_age(flow, plan));
   auto result = gate::commit({.ground = flow.opened.door.ground(),
                               .set = &flow.set,
@@ -249,6 +252,22 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   if (choice.receipt) TRY(write_receipt(*choice.receipt, end.receipt));
   TRY(close_if_whole(context, draft, end));
   return end;
+}
+
+Status commit_standing(Context& context, const draft::Draft& draft) {
+  auto end = commit_draft(context, draft, {.yes = true, .standing_only = true});
+  if (!end && end.error().code() == Code::kDeclined) return {};
+  if (!end) {
+    context.out.note(
+        fmt::format("not committed by itself: {}", escape(end.error().text())));
+    return {};
+  }
+  if (!end->nothing)
+    context.out.note(
+        fmt::format("committed {} by the policy's word, as commit {}",
+                    plural(end->result.approved.size(), "change"),
+                    end->result.record.meta.number));
+  return {};
 }
 
 }  // namespace stoplog::cli

@@ -24,6 +24,7 @@ struct CommitChoice {
   bool yes = false;
   bool merge = false;
   bool dry_run = false;
+  bool standing_only = false;  // what the policy approves, nothing else
   std::optional<std::string> receipt = {};  // a file
 };
 
@@ -36,6 +37,10 @@ struct CommitEnd {
 
 Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                const CommitChoice& choice);
+
+// With gate.mode = "auto", at the end of a run: commits what the policy
+// approves unasked. What cannot be committed is said and stays held.
+Status commit_standing(Context& context, const draft::Draft& draft);
 
 // What would be done, a line each.
 std::string describe_commit(const gate::CommitResult& result);

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/units.h"
+#include "cli/commit_flow.h"
 #include "cli/opened.h"
 #include "diff/render.h"
 
@@ -57,11 +58,13 @@ std::string ending_text(const draft::Outcome& outcome) {
 
 Result<Json> after_run(Context& context, draft::Client& client,
                        const AfterRun& after) {
+  draft::Policy policy = TRY(load_policy(context));
+  if (policy.gate_mode.value == "auto")
+    TRY(commit_standing(context, after.draft));
   // Nobody asked: a harness pays for every millisecond.
   if (after.quiet && !after.report) return Json();
   Opened opened =
       TRY(open_draft(context, after.draft, {.at = {}, .client = &client}));
-  draft::Policy policy = TRY(load_policy(context));
   diff::ChangeSet set = TRY(changes_of(
       opened, policy, {.digest = false, .count_lines = !after.quiet}));
   if (!after.quiet) {

@@ -89,6 +89,24 @@ by_digest() {
   test -e x -a -e y
 }
 
+by_policy() {
+  mkdir -p "$XDG_CONFIG_HOME/stoplog"
+  printf '[gate]\nmode = "auto"\nauto_approve = ["docs/**"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  sl run --quiet -- sh -c 'mkdir docs; echo x >docs/a; echo y >b'
+  same x "$(cat docs/a)"
+  test ! -e b || fail 'what the policy does not name was committed'
+  printf '[gate]\nmode = "hold"\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  exits 4 sl commit -a -y
+  test ! -e b
+  printf '[gate]\nalways_ask = ["b"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  exits 4 sl commit -a -y
+  sl approve b
+  sl commit
+  same y "$(cat b)"
+  rm "$XDG_CONFIG_HOME/stoplog/config.toml"
+}
+
 both_modes decide_commit_undo
 both_modes all_at_once
 both_modes by_digest
+both_modes by_policy
