@@ -4,11 +4,11 @@
 // files and whole directories, over one another and back, links, types.
 #include <random>
 
-#include "../fs/tree_fixture.h"
 #include "catch_shim.h"
 #include "diff/between.h"
 #include "diff/patch.h"
 #include "fs/draft_view.h"
+#include "fs/tree_fixture.h"
 #include "two_trees.h"
 
 using namespace stoplog;
