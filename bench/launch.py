@@ -77,7 +77,10 @@ def measure(options, place, samples, missing):
         found = samples.setdefault(("launch", "true"), {})
         for _ in range(options.launches):
             for name, way in working.items():
-                found.setdefault(name, []).append(way())
+                try:
+                    found.setdefault(name, []).append(way())
+                except RuntimeError as error:
+                    missing.append(f"one launch by {name}: {error}")
     finally:
         if warm is not None:
             warm.close()

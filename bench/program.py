@@ -48,7 +48,7 @@ def add(samples, part, view, took):
     samples.setdefault(("program", part), {}).setdefault(view, []).append(took)
 
 
-def one_round(options, place, lower, count, samples):
+def one_round(options, place, lower, count, samples, missing):
     work = os.path.join(place, "program")
     os.mkdir(work)
     plain, ours = os.path.join(work, "plain"), os.path.join(work, "w")
@@ -73,7 +73,12 @@ def one_round(options, place, lower, count, samples):
         packed, bundle = os.path.join(work, "x.tar.zst"), os.path.join(work, "x.bundle")
         add(samples, "export", "plain tool",
             clock(sh, "tar", "--zstd", "-cf", packed, "-C", plain, "."))
-        add(samples, "export", "stoplog", clock(view.call, "export", bundle))
+        try:
+            add(samples, "export", "stoplog", clock(view.call, "export", bundle))
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.decode(errors="replace").strip().replace("\n", "; ")
+            if f"export: {said}" not in missing:
+                missing.append(f"export: {said}")
         copy = os.path.join(work, "copy")
         add(samples, f"commit of {count} files", "plain tool",
             clock(sh, "sh", "-c", f"cp -a '{plain}' '{copy}' && sync -f '{copy}'"))
@@ -107,7 +112,7 @@ def measure(options, place, samples, missing):
     make_tree(lower, options.changed)
     try:
         for number in range(max(1, options.rounds // 2)):
-            one_round(options, place, lower, options.changed, samples)
+            one_round(options, place, lower, options.changed, samples, missing)
             print(f"program: round {number + 1}", file=sys.stderr)
         return node_memory(options, place, lower)
     except (subprocess.CalledProcessError, OSError) as error:
