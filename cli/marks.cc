@@ -3,7 +3,7 @@
 
 #include "base/escape.h"
 #include "base/strings.h"
-#include "cli/between_view.h"
+#include "diff/between.h"
 
 namespace stoplog::cli {
 
@@ -52,8 +52,9 @@ Result<std::unique_ptr<fs::View>> view_at(const Opened& opened,
 Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
                                                fs::Position from,
                                                fs::Position to) {
-  return std::make_unique<BetweenView>(TRY(view_at(opened, from)),
-                                       TRY(view_at(opened, to)));
+  std::shared_ptr<const fs::View> before = TRY(view_at(opened, from));
+  std::shared_ptr<const fs::View> after = TRY(view_at(opened, to));
+  return diff::view_between(std::move(before), std::move(after));
 }
 
 Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
