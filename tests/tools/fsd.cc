@@ -7,8 +7,8 @@
 //       [--default-masks] [--quota BYTES] [--allow-other] [--no-background]
 //
 // Prints "ready" once it serves, then answers one line of stdout for each line
-// of stdin: counts, total, watch, stats, drain, mark NAME, fsync, drift,
-// denials, quit. Ends at end of file.
+// of stdin: counts, total, watch, stats, drain, mark NAME, rollback N, fsync,
+// checkpoint, settle, drift, denials, quit. Ends at end of file.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -169,6 +169,12 @@ class Session {
     if (word == "drift") return joined(heard_.drifts);
     if (word == "denials") return joined(heard_.denials);
     if (word == "fsync") return done(tree_.fsync());
+    if (word == "checkpoint") return done(tree_.checkpoint());
+    if (word == "settle") return done(tree_.settle());
+    if (word == "rollback") {
+      TRY(tree_.rollback(std::stoull(rest)));
+      return std::string(server_.drain() ? "ok" : "late");
+    }
     if (word == "mark") {
       Mark mark = TRY(tree_.mark(MarkKind::kNamed, 0, rest));
       return std::to_string(mark.position);
