@@ -95,6 +95,15 @@ void MountServer::Impl::send(const Invalidation& what) {
   static_cast<void>(!::write(mounted.device.get(), bytes.data(), bytes.size()));
 }
 
+// What the tree told the kernel by name are the nodes that it knows; this is
+// for the names that it does not.
+void MountServer::Impl::expire_all() {
+  std::string bytes = wire::inc_epoch();
+  if (::write(mounted.device.get(), bytes.data(), bytes.size()) < 0)
+    log("too many changes at once: names that were absent may stay so until "
+        "the next mount (Linux 6.16 can be told)");
+}
+
 ssize_t MountServer::Impl::write_reply(const iovec* parts, int count) {
   if (count < 1 || parts[0].iov_len < sizeof(fuse_out_header))
     return ::writev(mounted.device.get(), parts, count);
@@ -155,8 +164,10 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
   if (o.watch && o.base >= 0) {
     auto magic = sys::fs_magic(o.base);
     if (magic && reports_changes(*magic))
-      impl->watch =
-          TRY(Watch::create(tree, {.base = o.base, .most = o.most_watches}));
+      impl->watch = TRY(Watch::create(
+          tree, {.base = o.base,
+                 .most = o.most_watches,
+                 .overflowed = [self = impl.get()] { self->expire_all(); }}));
   }
   impl->mounted = TRY(mount_at(spec));
   auto clone = sys::clone_fuse_device(impl->mounted.device.get());

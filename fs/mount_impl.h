@@ -14,7 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "fs/mount.h"
@@ -46,6 +46,7 @@ struct MountServer::Impl : Observer {
   bool serve_raw(const wire::Raw& raw);
   ssize_t write_reply(const iovec* parts, int count);
   void send(const Invalidation& what);
+  void expire_all();
   void log(std::string_view line) const;
 
   // Ids, timeouts and sizes of an answer.
@@ -53,6 +54,8 @@ struct MountServer::Impl : Observer {
   fuse_entry_param shown_entry(const Entry& entry, bool covered);
   double attr_timeout(const Entry& entry, bool covered);
   double attr_timeout_alone(const Entry& entry);
+  void note_short_lived(const Entry& entry);
+  void leave_short_lived(NodeId node);
   Caller caller(const fuse_ctx& ctx) const;
   bool cover_directory(NodeId dir);
   // A lower directory is watched before its attributes are believed.
@@ -73,9 +76,15 @@ struct MountServer::Impl : Observer {
   std::atomic<bool> setxattr_ext{false};
   bool started = false;
   bool stopped = false;
-  // Nodes given out with short timeouts: GETATTR has no directory to ask.
+  // Nodes given out with short timeouts, and what was shown of them: GETATTR
+  // has no directory to ask, and the kernel does not drop cached pages when it
+  // sees another mtime (AUTO_INVAL_DATA is off).
+  struct Shown {
+    timespec mtime, ctime;
+    uint64_t size;
+  };
   std::mutex short_lived_mutex;
-  std::unordered_set<NodeId> short_lived;
+  std::unordered_map<NodeId, Shown> short_lived;
   std::atomic<bool> any_short_lived{false};
 };
 

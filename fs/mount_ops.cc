@@ -153,7 +153,9 @@ void op_getattr(fuse_req_t req, fuse_ino_t node, fuse_file_info*) {
                Impl& self = impl(req);
                // The root is never looked up; here is where it is first seen.
                if (node == kRootId) self.cover_directory(node);
-               return self.tree.getattr(node);
+               Entry entry = TRY(self.tree.getattr(node));
+               self.settle_entry(entry);
+               return entry;
              }));
 }
 

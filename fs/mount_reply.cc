@@ -10,6 +10,13 @@ namespace {
 constexpr double kForEver = 1e9;
 constexpr double kShort = 1.0;
 
+// The watch of its directory does not see all that happens to it: it has other
+// names (perhaps since a moment ago), or the draft moved it elsewhere.
+bool needs_own_watch(const Entry& entry) {
+  return entry.lower_links || entry.attr.nlink > 1 ||
+         entry.name_source == Source::kHeld;
+}
+
 }  // namespace
 
 struct stat MountServer::Impl::shown(const Attr& attr) const {
@@ -39,7 +46,7 @@ void MountServer::Impl::settle_entry(Entry& entry) {
   if (S_ISDIR(entry.attr.mode)) {
     // Names made in it change its times, which its parent's watch never sees.
     watch->cover_directory(entry.id, &fresh);
-  } else if (entry.lower_links || entry.name_source == Source::kHeld) {
+  } else if (needs_own_watch(entry)) {
     watch->cover_file(entry.id, &fresh);
   }
   if (!fresh) return;
@@ -52,21 +59,69 @@ double MountServer::Impl::attr_timeout(const Entry& entry, bool covered) {
   bool kept = covered && watch != nullptr;
   if (kept && S_ISDIR(entry.attr.mode))
     kept = watch->cover_directory(entry.id);
-  else if (kept && (entry.lower_links || entry.name_source == Source::kHeld))
+  else if (kept && needs_own_watch(entry))
     kept = watch->cover_file(entry.id);
-  if (kept) return kForEver;
-  std::lock_guard lock(short_lived_mutex);
-  short_lived.insert(entry.id);
-  any_short_lived = true;
+  if (kept) {
+    leave_short_lived(entry.id);
+    return kForEver;
+  }
+  note_short_lived(entry);
   return kShort;
+}
+
+// No event will tell of a change here: what is shown is compared with what was
+// shown before, and when it differs the kernel must drop the pages it has.
+void MountServer::Impl::note_short_lived(const Entry& entry) {
+  if (!watch) return;  // AUTO_INVAL_DATA does it
+  Shown now{entry.attr.mtime, entry.attr.ctime, entry.attr.size};
+  auto same = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  bool changed = false;
+  {
+    std::lock_guard lock(short_lived_mutex);
+    auto [it, added] = short_lived.try_emplace(entry.id, now);
+    changed = !added && !(same(it->second.mtime, now.mtime) &&
+                          same(it->second.ctime, now.ctime) &&
+                          it->second.size == now.size);
+    it->second = now;
+    any_short_lived = true;
+  }
+  if (!changed || !notifier) return;
+  Invalidation what{.kind = Invalidation::Kind::kNode, .node = entry.id};
+  notifier->push(std::span(&what, 1));
+}
+
+// Watched from now on; what was read before that may be old.
+void MountServer::Impl::leave_short_lived(NodeId node) {
+  if (!any_short_lived) return;
+  {
+    std::lock_guard lock(short_lived_mutex);
+    if (short_lived.erase(node) == 0) return;
+    any_short_lived = !short_lived.empty();
+  }
+  Invalidation what{.kind = Invalidation::Kind::kNode, .node = node};
+  if (notifier) notifier->push(std::span(&what, 1));
 }
 
 double MountServer::Impl::attr_timeout_alone(const Entry& entry) {
   if (entry.attr_source == Source::kHeld) return kForEver;
   if (!watch) return kShort;
+  if (!S_ISDIR(entry.attr.mode) && entry.attr.nlink > 1) {
+    if (watch->cover_file(entry.id)) {
+      leave_short_lived(entry.id);
+      return kForEver;
+    }
+    note_short_lived(entry);
+    return kShort;
+  }
   if (!any_short_lived) return kForEver;
-  std::lock_guard lock(short_lived_mutex);
-  return short_lived.contains(entry.id) ? kShort : kForEver;
+  {
+    std::lock_guard lock(short_lived_mutex);
+    if (!short_lived.contains(entry.id)) return kForEver;
+  }
+  note_short_lived(entry);
+  return kShort;
 }
 
 fuse_entry_param MountServer::Impl::shown_entry(const Entry& entry,

@@ -157,6 +157,11 @@ std::string inval_entry(uint64_t parent, std::string_view name,
   return out;
 }
 
+std::string inc_epoch() {
+  constexpr int32_t kIncEpoch = 8;  // newer than the headers of Debian 12
+  return notification(kIncEpoch, 0);
+}
+
 std::string error_reply(uint64_t unique, int err) {
   fuse_out_header header{};
   header.len = sizeof header;

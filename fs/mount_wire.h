@@ -68,6 +68,9 @@ std::string inval_inode(uint64_t node, int64_t offset, int64_t length);
 std::string inval_entry(uint64_t parent, std::string_view name,
                         bool expire_only);
 
+// Every cached name is asked again, absent ones too. Linux 6.16; EINVAL before.
+std::string inc_epoch();
+
 // A reply without libfuse.
 std::string error_reply(uint64_t unique, int err);
 template <typename... Parts>

@@ -109,6 +109,8 @@ struct Tree::Impl {
   // its lower side is reached.
   void unname_one(Slot slot, Slot parent, std::string_view name);
   void prefer_name(Slot slot, Slot parent, std::string_view name);
+  // Somebody on the host gave an untouched file a second name.
+  void note_links(Slot slot, const sys::Stat& st);
   void become_held(Slot slot, Serial serial);
   std::optional<std::string> lower_path(const Live& live) const;
   std::optional<std::string> draft_path(const Live& live) const;

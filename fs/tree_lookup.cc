@@ -58,6 +58,7 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
         const Live& live = slots_[slot];
         Identity known{live.dev, live.lower_ino, live.btime};
         if (known == identity_of(st) && live.type == (st.mode & S_IFMT)) {
+          note_links(slot, st);
           if (live.links) prefer_name(slot, at, name);
           ++slots_[slot].lookups;
           return id_of(slot);

@@ -113,6 +113,14 @@ void Tree::Impl::unname(Slot slot) {
   if (it != by_identity_.end() && it->second == slot) by_identity_.erase(it);
 }
 
+void Tree::Impl::note_links(Slot slot, const sys::Stat& st) {
+  Live& live = slots_[slot];
+  if (live.links || st.nlink < 2 || S_ISDIR(st.mode) || live.serial != 0)
+    return;
+  live.links = true;
+  by_identity_.try_emplace(identity_of(st), slot);
+}
+
 void Tree::Impl::prefer_name(Slot slot, Slot parent, std::string_view name) {
   Live& live = slots_[slot];
   if (live.parent == parent && live.name == name) return;

@@ -50,12 +50,14 @@ Result<std::unique_ptr<Watch>> Watch::create(Tree& tree,
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return fail_errno(errno);
   return std::unique_ptr<Watch>(
-      new Watch(tree, options.base, most, std::move(inotify), std::move(wake)));
+      new Watch(tree, options, most, std::move(inotify), std::move(wake)));
 }
 
-Watch::Watch(Tree& tree, int base, uint64_t most, Fd inotify, Fd wake)
+Watch::Watch(Tree& tree, const WatchOptions& options, uint64_t most, Fd inotify,
+             Fd wake)
     : tree_(tree),
-      base_(base),
+      base_(options.base),
+      overflowed_(options.overflowed),
       most_(most),
       inotify_(std::move(inotify)),
       wake_(std::move(wake)) {}
@@ -90,6 +92,7 @@ bool Watch::cover(NodeId node, uint32_t mask, bool* fresh) {
     if (it != nodes_.end()) return it->second.covered;
   }
   Coverage coverage = put(node, mask);
+  if (!coverage.settled) return false;
   if (!coverage.covered) ++refused_;
   std::unique_lock lock(mutex_);
   auto [it, added] = nodes_.try_emplace(node, coverage);
@@ -108,14 +111,15 @@ Watch::Coverage Watch::put(NodeId node, uint32_t mask) {
     std::shared_lock lock(mutex_);
     if (watches_.size() >= most_) return {};
   }
+  // Gone from there, or another file stands there: the tree finds that out by
+  // itself, and gives another node or another path the next time.
+  constexpr Coverage kMoving{.watch = -1, .covered = false, .settled = false};
   auto target = sys::open_beneath(base_, ref->path.str(), O_PATH);
-  if (!target) return {};
+  if (!target) return kMoving;
   auto magic = sys::fs_magic(target->get());
   if (!magic || !reports_changes(*magic)) return {};
-  // What stands there now may be another file: then the tree finds that out by
-  // itself, and a watch on a stranger would only be noise.
   auto stat = sys::fstat(target->get());
-  if (!stat || stat->dev != ref->dev || stat->ino != ref->ino) return {};
+  if (!stat || stat->dev != ref->dev || stat->ino != ref->ino) return kMoving;
   auto watch = sys::inotify_watch(inotify_.get(), target->get(), mask);
   if (!watch) return {};
   return {.watch = *watch, .covered = true};
@@ -191,6 +195,7 @@ void Watch::handle(const std::vector<sys::InotifyEvent>& events) {
   if (overflow) {
     ++overflows_;
     tree_.lower_changed_everywhere();
+    if (overflowed_) overflowed_();
     return;
   }
   for (const auto& [node, name] : changed) tree_.lower_changed(node, name);

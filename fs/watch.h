@@ -39,6 +39,9 @@ struct WatchOptions {
   int base = -1;  // borrowed; outlives the watch
   // 0: a quarter of max_user_watches.
   uint64_t most = 0;
+  // Called after the event queue overflowed and the tree was told; for what the
+  // tree does not know of: names that it said are absent. May be null.
+  std::function<void()> overflowed = {};
 };
 
 struct WatchStats {
@@ -77,8 +80,10 @@ class Watch {
   struct Coverage {
     int watch = -1;  // -1: none
     bool covered = false;
+    bool settled = true;  // false: the lower side moves just now, ask again
   };
-  Watch(Tree& tree, int base, uint64_t most, Fd inotify, Fd wake);
+  Watch(Tree& tree, const WatchOptions& options, uint64_t most, Fd inotify,
+        Fd wake);
   bool cover(NodeId node, uint32_t mask, bool* fresh);
   Coverage put(NodeId node, uint32_t mask);
   void drop(NodeId node);  // mutex_ held exclusively
@@ -87,6 +92,7 @@ class Watch {
 
   Tree& tree_;
   const int base_;
+  const std::function<void()> overflowed_;
   const uint64_t most_;
   const Fd inotify_;
   const Fd wake_;
