@@ -19,7 +19,6 @@ fs_mount() {
     --mount "$mount" "$@"; }
   # shellcheck disable=SC2153
   FS_PID=$FSD_PROC_PID FS_IN=${FSD_PROC[1]} FS_OUT=${FSD_PROC[0]}
-  FS_MOUNT=$mount
   local line=
   read -r -t 60 -u "$FS_OUT" line || fail "fsd did not start"
   same ready "$line"
@@ -58,7 +57,7 @@ fs_kill() {
 # content is not read, which would change it; who changes that changes ctime.
 fingerprint() {
   (
-    cd "$1"
+    cd "$1" || exit 1
     find . -printf '%p %y %m %U %G %s %T@ %C@ %n %l\n' | LC_ALL=C sort
     find . -type f -printf '%p %A@\n' | LC_ALL=C sort
     getfattr -h -R -d -m - . 2>/dev/null
