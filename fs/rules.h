@@ -11,6 +11,7 @@
 //
 // Default masks cover files that look like secrets by their name (.env, keys,
 // password stores) unless git tracks them: what is tracked is in every clone.
+// A mask is for what the real tree has; the draft may make such files itself.
 // Immutable; any thread.
 #pragma once
 

@@ -58,6 +58,7 @@ Status Tree::Impl::check_name(NodeId parent, std::string_view name, bool is_dir,
   TRY(check_valid(name));
   if (options_.rules == nullptr || options_.rules->empty()) return {};
   Rule rule;
+  bool by_name = false;
   std::string path;
   {
     std::shared_lock lock(mutex_);
@@ -65,7 +66,17 @@ Status Tree::Impl::check_name(NodeId parent, std::string_view name, bool is_dir,
     if (dir == nullptr) return fail_errno(ESTALE);
     rule = std::max(dir->rule, rule_at(*dir, name, is_dir));
     if (rule == Rule::kNone) return {};
+    by_name = dir->rule == Rule::kNone;
     path = join_path(draft_path(*dir).value_or(""), name);
+  }
+  if (rule == Rule::kMask && by_name) {
+    // Only what stands there in the real tree is masked: see rule_for().
+    auto id = peek(parent, std::string(name));
+    if (!id) return {};
+    Counted counted{*this, *id};
+    std::shared_lock lock(mutex_);
+    const Live* live = get(*id);
+    if (live == nullptr || live->rule < Rule::kMask) return {};
   }
   return std::unexpected(deny(std::move(path), rule, operation, caller.pid));
 }

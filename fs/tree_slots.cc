@@ -274,6 +274,9 @@ Rule Tree::Impl::rule_for(const Live& live, std::string_view origin,
                           std::string_view path) const {
   bool is_dir = S_ISDIR(live.type);
   Rule rule = options_.rules->rule(path, is_dir);
+  // A mask keeps the real tree's content from the draft; what the draft made
+  // itself (`cp .env.example .env`, a key for a test) hides nothing.
+  if (rule == Rule::kMask && origin.empty()) rule = Rule::kNone;
   if (origin != path)
     rule = std::max(rule, options_.rules->rule(origin, is_dir));
   return rule;
