@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gate/standing.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/glob.h"
+#include "gate/decide.h"
+
+namespace stoplog::gate {
+
+Result<Mode> parse_mode(std::string_view text) {
+  if (text == "observe") return Mode::kObserve;
+  if (text == "hold") return Mode::kHold;
+  if (text == "gated") return Mode::kGated;
+  if (text == "auto") return Mode::kAuto;
+  return fail(Code::kInvalid, "not a mode: {} (observe, hold, gated or auto)",
+              escape(text));
+}
+
+Status may_commit(Mode mode) {
+  switch (mode) {
+    case Mode::kObserve:
+      return fail(Code::kRefused,
+                  "the policy's mode is \"observe\": nothing is committed");
+    case Mode::kHold:
+      return fail(Code::kRefused,
+                  "the policy's mode is \"hold\": changes stay held");
+    case Mode::kGated:
+    case Mode::kAuto:
+      break;
+  }
+  return {};
+}
+
+std::vector<diff::PolicyRule> always_ask_rules(
+    const std::vector<std::string>& globs) {
+  std::vector<diff::PolicyRule> rules;
+  for (const std::string& glob : globs)
+    rules.push_back({.glob = glob,
+                     .level = diff::Level::kDanger,
+                     .code = "always-ask",
+                     .message = "the policy always asks about " + glob});
+  return rules;
+}
+
+Result<std::vector<RelPath>> approve_standing(
+    Plan& plan, const diff::ChangeSet& set,
+    const std::vector<std::string>& auto_approve, const Signature& by) {
+  std::vector<Glob> globs;
+  for (const std::string& text : auto_approve)
+    globs.push_back(TRY(Glob::parse(text)));
+  std::vector<RelPath> paths;
+  for (const diff::Change& change : set.changes) {
+    bool matches =
+        std::any_of(globs.begin(), globs.end(), [&](const Glob& glob) {
+          // Both names of a moved file must be covered: it leaves one of them.
+          return glob.covers(change.path.str()) &&
+                 (!change.from || glob.covers(change.from->str()));
+        });
+    if (!matches || change.is_danger() || change.git) continue;
+    Opinion before = TRY(opinion(plan, change));
+    if (before.decided != Decided::kNone) continue;
+    // A set of its own, so that nothing else can be selected along.
+    diff::ChangeSet one;
+    one.changes.push_back(change);
+    ApproveRequest request;
+    request.all = request.include_ignored = true;
+    request.by = by;
+    TRY(approve(plan, one, request));
+    Decision decision = *plan.find(change.path);
+    decision.standing = true;
+    decision.confirmed = false;
+    plan.set(std::move(decision));
+    paths.push_back(change.path);
+  }
+  return paths;
+}
+
+Status check_age(const Plan& plan, timespec now, std::chrono::seconds max_age) {
+  for (const Decision& decision : plan.decisions) {
+    if (decision.edits.empty() && decision.verdict != Verdict::kApproved)
+      continue;
+    if (now.tv_sec - decision.by.time.tv_sec > max_age.count())
+      return std::unexpected(
+          Error(Code::kDrift,
+                fmt::format("the approval of {} is older than the policy's "
+                            "limit of {} s",
+                            quote_name(decision.path.str()), max_age.count()))
+              .with_hint("look again and approve what is there now"));
+  }
+  return {};
+}
+
+}  // namespace stoplog::gate
