@@ -43,7 +43,7 @@ class Builder {
 
   Result<CommitPlan> build() {
     TRY(sort_out());
-    TRY(leave());
+    leave();
     TRY(stage());
     TRY(come());
     return std::move(plan_);
@@ -61,9 +61,11 @@ class Builder {
                     quote_name(item.path.str()));
       Fate fate = fate_of(item);
       fates_.push_back(fate);
-      if (fate == Fate::kRemove || fate == Fate::kRecreate ||
-          fate == Fate::kMove)
-        leaving_.insert(item.base_path());
+      bool leaves = fate == Fate::kRemove || fate == Fate::kRecreate ||
+                    fate == Fate::kMove;
+      if (leaves && !leaving_.insert(item.base_path()).second)
+        return fail(Code::kInternal, "{} leaves twice",
+                    quote_name(item.base_path().str()));
       if (fate == Fate::kCreate || fate == Fate::kRecreate ||
           fate == Fate::kMove)
         coming_.insert(item.path);
@@ -95,16 +97,14 @@ class Builder {
            !any_within(coming_, *item.from) && !any_above(coming_, item.path);
   }
 
-  Status leave() {
+  void leave() {
     std::map<RelPath, size_t, std::greater<>> order;
     for (size_t i = 0; i < plan_.items.size(); ++i) {
       const Item& item = plan_.items[i];
       bool leaves = fates_[i] == Fate::kRemove ||
                     fates_[i] == Fate::kRecreate ||
                     (fates_[i] == Fate::kMove && !is_direct(item));
-      if (leaves && !order.emplace(item.base_path(), i).second)
-        return fail(Code::kInternal, "{} leaves twice",
-                    quote_name(item.base_path().str()));
+      if (leaves) order.emplace(item.base_path(), i);
     }
     for (const auto& [path, i] : order) {
       bool moving = fates_[i] == Fate::kMove;
@@ -121,7 +121,6 @@ class Builder {
            .slot = slot,
            .moving = moving});
     }
-    return {};
   }
 
   bool is_staged(size_t i) const {

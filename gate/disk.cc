@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate/disk.h"
 
-#include <sys/xattr.h>
-#include <unistd.h>
-
-#include <cstring>
+#include <utility>
 
 #include "base/dir.h"
+#include "base/sys_attr.h"
 #include "base/sys_node.h"
 #include "base/temp_file.h"
 #include "fs/beneath.h"
@@ -15,13 +13,6 @@
 
 namespace stoplog::gate {
 namespace {
-
-std::string magic_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
-
-Status check(int result) {
-  if (result < 0) return fail_errno(errno);
-  return {};
-}
 
 bool not_permitted(const Error& error) {
   return error.err() == EPERM || error.err() == EOPNOTSUPP ||
@@ -170,17 +161,14 @@ Status Disk::set_attributes(int path_fd, const Node& node,
     if (missed != nullptr) missed->push_back(std::move(what));
   };
   sys::Stat now = TRY(sys::fstat(path_fd));
-  std::string path = magic_path(path_fd);
   if (now.uid != node.uid || now.gid != node.gid) {
     TRY(step("fchownat"));
-    Status owned =
-        check(::fchownat(path_fd, "", node.uid, node.gid, AT_EMPTY_PATH));
+    Status owned = sys::path_chown(path_fd, node.uid, node.gid);
     if (!owned && !not_permitted(owned.error())) return owned;
     if (!owned) {
       miss(fmt::format("owner {}:{}", node.uid, node.gid));
       // The group alone may be within reach.
-      (void)check(::fchownat(path_fd, "", static_cast<uid_t>(-1), node.gid,
-                             AT_EMPTY_PATH));
+      (void)sys::path_chown(path_fd, static_cast<uid_t>(-1), node.gid);
     }
   }
   bool is_link = node.type == fs::Type::kSymlink;
@@ -188,12 +176,11 @@ Status Disk::set_attributes(int path_fd, const Node& node,
     for (const auto& [name, value] : TRY(fs::read_xattrs(path_fd))) {
       if (node.xattrs.contains(name)) continue;
       TRY(step("removexattr"));
-      (void)::removexattr(path.c_str(), name.c_str());
+      (void)sys::path_removexattr(path_fd, name);
     }
     for (const auto& [name, value] : node.xattrs) {
       TRY(step("setxattr"));
-      Status set = check(::setxattr(path.c_str(), name.c_str(), value.data(),
-                                    value.size(), 0));
+      Status set = sys::path_setxattr(path_fd, name, value);
       if (!set && !not_permitted(set.error())) return set;
       if (!set) miss("attribute " + name);
     }
@@ -201,13 +188,12 @@ Status Disk::set_attributes(int path_fd, const Node& node,
     // mask is part of the mode.
     if ((TRY(sys::fstat(path_fd)).mode & 07777) != node.mode) {
       TRY(step("chmod"));
-      TRY(check(::chmod(path.c_str(), node.mode)));
+      TRY(sys::path_chmod(path_fd, node.mode));
     }
   }
   if (mtime != nullptr) {
     TRY(step("utimensat"));
-    timespec times[2] = {{0, UTIME_OMIT}, *mtime};
-    TRY(check(::utimensat(path_fd, "", times, AT_EMPTY_PATH)));
+    TRY(sys::path_set_mtime(path_fd, *mtime));
   }
   return {};
 }

@@ -2,9 +2,9 @@
 #include "gate/guard.h"
 
 #include <chrono>
-#include <csignal>
 #include <thread>
 
+#include "base/sys_attr.h"
 #include "base/sys_node.h"
 #include "gate/disk.h"
 
@@ -27,15 +27,14 @@ Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name) {
     guard.fd_ = std::move(*fd);
     guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
     if (!S_ISREG(guard.stat_.mode)) return guard;
-    // A lease that is asked back sends SIGIO, which kills; SIGURG is ignored.
-    (void)::fcntl(guard.fd_.get(), F_SETSIG, SIGURG);
-    if (::fcntl(guard.fd_.get(), F_SETLEASE, F_RDLCK) == 0) {
+    Status leased = sys::take_read_lease(guard.fd_.get());
+    if (leased) {
       guard.state_ = State::kHeld;
       guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
       return guard;
     }
     // EACCES: not the owner; EINVAL, EOPNOTSUPP: no leases here.
-    if (errno != EAGAIN) return guard;
+    if (leased.error().err() != EAGAIN) return guard;
     if (i == kPauses) {
       guard.state_ = State::kBusy;
       return guard;
@@ -45,7 +44,7 @@ Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name) {
 }
 
 bool Guard::is_wanted() const {
-  return holds() && ::fcntl(fd_.get(), F_GETLEASE) != F_RDLCK;
+  return holds() && !sys::holds_read_lease(fd_.get());
 }
 
 }  // namespace stoplog::gate
