@@ -3,23 +3,21 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <sstream>
 
 #include "base/sys_file.h"
-#include "jail/proc_tree.h"
 
 namespace stoplog::jail {
 namespace {
 
-constexpr time_t kYoungSeconds = 60;
 constexpr std::array kNames = {"memory", "pids", "cpu", "cpuacct"};
 constexpr uint64_t kMaxFile = 64 << 10;
 
@@ -74,6 +72,15 @@ std::optional<std::string> place(const std::string& mount,
   if (path.find("/..") != std::string::npos) return std::nullopt;
   if (path == "/") path.clear();
   return mount + path;
+}
+
+// Opens a group that was just made and locks it, so that nobody's sweep takes
+// it for a dead one's. Fails when one was faster.
+Result<Fd> open_group(const std::string& path) {
+  Fd dir = TRY(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+  TRY(sys::flock(dir.get(), LOCK_SH));
+  TRY(sys::openat(dir.get(), "cgroup.procs", O_RDONLY));
+  return dir;
 }
 
 }  // namespace
@@ -133,17 +140,15 @@ void sweep_cgroups(const CgroupPlaces& places) {
                                             &::closedir);
     if (!dir) continue;
     while (const dirent* entry = ::readdir(dir.get())) {
-      int pid = 0;
-      unsigned long start = 0;
-      if (std::sscanf(entry->d_name, "stoplog-%d-%lu-", &pid, &start) != 2)
-        continue;
-      if (process_mark(pid) == fmt::format("{}-{}", pid, start)) continue;
-      // An owner in another pid namespace looks dead from here, and its group
-      // is empty until its init has joined: leave young ones alone.
-      auto st = sys::statat(AT_FDCWD, parent + "/" + entry->d_name);
-      if (!st || ::time(nullptr) - st->mtime.tv_sec < kYoungSeconds) continue;
+      const std::string_view name = entry->d_name;
+      if (!name.starts_with("stoplog-")) continue;
+      auto group = sys::openat(::dirfd(dir.get()), entry->d_name,
+                               O_RDONLY | O_DIRECTORY);
+      // A living owner holds its lock; a pid would say nothing to someone in
+      // another pid namespace.
+      if (!group || !sys::flock(group->get(), LOCK_EX | LOCK_NB)) continue;
       // Only ever removes an empty group; a living one answers EBUSY.
-      (void)::rmdir((parent + "/" + entry->d_name).c_str());
+      (void)::unlinkat(::dirfd(dir.get()), entry->d_name, AT_REMOVEDIR);
     }
   }
 }
@@ -156,7 +161,7 @@ bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
     (void)write_value(at->get(), "cgroup.subtree_control", enable);
   if (!sys::mkdirat(at->get(), name, 0755)) return false;
   v2_path_ = parent + "/" + name;
-  auto dir = sys::openat(at->get(), name, O_RDONLY | O_DIRECTORY);
+  auto dir = open_group(v2_path_);
   if (!dir) return false;
   auto controllers = sys::read_file(dir->get(), "cgroup.controllers", kMaxFile);
   std::string list = controllers ? *controllers : "";
@@ -186,9 +191,12 @@ CgroupSet CgroupSet::create(const CgroupPlaces& places,
     // cpu and cpuacct are often one hierarchy: then the second finds the
     // first's group.
     const std::string path = places.v1[i] + "/" + name;
-    auto made = sys::mkdirat(AT_FDCWD, path, 0755);
-    if (!made && made.error().err() != EEXIST) continue;
-    auto dir = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+    Result<Fd> dir = fail_errno(EACCES);
+    for (int tries = 0; tries < 3 && !dir; ++tries) {
+      auto made = sys::mkdirat(AT_FDCWD, path, 0755);
+      if (!made && made.error().err() != EEXIST) break;
+      dir = open_group(path);
+    }
     if (!dir) continue;
     set.v1_[i] = {path, std::move(*dir)};
     set.version_ = 1;

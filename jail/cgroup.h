@@ -37,8 +37,8 @@ struct CgroupPlaces {
 CgroupPlaces parse_cgroups(const std::string& mountinfo,
                            const std::string& cgroup);
 CgroupPlaces find_cgroups();
-// Removes groups that a killed daemon left: empty ones whose owner, named in
-// "stoplog-PID-START-N", is gone.
+// Removes groups that a killed daemon left: empty ones, "stoplog-...", that
+// nobody holds a lock on.
 void sweep_cgroups(const CgroupPlaces& places);
 
 struct CgroupUsage {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jail/limits.h"
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "catch_shim.h"
 #include "jail/cgroup.h"
 #include "jail/wire.h"
@@ -94,4 +97,22 @@ TEST_CASE("messages survive the wire and short ones are refused") {
   CHECK(error.code() == Code::kUnsupported);
   CHECK(error.hint() == "try");
   CHECK(error.text() == "no mount: Operation not permitted");
+}
+
+TEST_CASE("a sweep removes what is left and never what is in use") {
+  CgroupPlaces places = find_cgroups();
+  CgroupSet used = CgroupSet::create(places, "stoplog-test-used");
+  if (used.version() != 1) {
+    WARN("no control groups to write");
+    return;
+  }
+  const std::string parent = places.v1[0].empty() ? places.v1[1] : places.v1[0];
+  const std::string left = parent + "/stoplog-test-left";
+  REQUIRE(::mkdir(left.c_str(), 0755) == 0);
+  sweep_cgroups(places);
+  CHECK(::access(left.c_str(), F_OK) != 0);
+  CHECK(::access((parent + "/stoplog-test-used").c_str(), F_OK) == 0);
+  CHECK(used.usage().oom_kills == 0);
+  CHECK(used.remove());
+  CHECK(::access((parent + "/stoplog-test-used").c_str(), F_OK) != 0);
 }
