@@ -85,7 +85,7 @@ void ReaderPool::grow() {
 bool ReaderPool::retire(Worker& self) {
   if (idle_ < options_.first) return false;
   std::lock_guard lock(mutex_);
-  if (alive_ <= options_.first) return false;
+  if (stopping_ || alive_ <= options_.first) return false;
   --alive_;
   self.done = true;
   return true;
@@ -130,8 +130,14 @@ void ReaderPool::work(Worker& self) {
 
 void ReaderPool::stop() {
   stopping_ = true;
-  std::lock_guard lock(mutex_);
-  for (auto& worker : workers_) {
+  std::list<std::unique_ptr<Worker>> ending;
+  {
+    // Not held while waiting: a reader on its way out takes it too.
+    std::lock_guard lock(mutex_);
+    ending.swap(workers_);
+    alive_ = 0;
+  }
+  for (auto& worker : ending) {
     // The signal can come just before the read begins: repeat until it ends.
     while (!worker->done) {
       ::pthread_kill(worker->thread.native_handle(), wake_signal());
@@ -139,8 +145,6 @@ void ReaderPool::stop() {
     }
     worker->thread.join();
   }
-  workers_.clear();
-  alive_ = 0;
 }
 
 uint64_t ReaderPool::oldest_busy() const {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/mount_wire.h"
+
+#include <cstring>
+#include <vector>
+
+#include "catch_shim.h"
+
+using namespace stoplog::fs;
+
+namespace {
+
+template <typename T>
+std::vector<std::byte> request(uint32_t opcode, const T& argument,
+                               std::string_view tail = {}) {
+  fuse_in_header header{};
+  header.opcode = opcode;
+  header.unique = 7;
+  header.len =
+      static_cast<uint32_t>(sizeof header + sizeof argument + tail.size());
+  std::vector<std::byte> out(header.len);
+  std::memcpy(out.data(), &header, sizeof header);
+  std::memcpy(out.data() + sizeof header, &argument, sizeof argument);
+  std::memcpy(out.data() + sizeof header + sizeof argument, tail.data(),
+              tail.size());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("flags that libfuse hides are read from the request") {
+  fuse_write_in write{};
+  write.write_flags = FUSE_WRITE_KILL_SUIDGID;
+  auto bytes = request(FUSE_WRITE, write, "data");
+  CHECK(wire::Raw(bytes).kills_suidgid());
+  CHECK_FALSE(wire::Raw(bytes).is_writeback());
+  write.write_flags = FUSE_WRITE_CACHE;
+  bytes = request(FUSE_WRITE, write);
+  CHECK_FALSE(wire::Raw(bytes).kills_suidgid());
+  CHECK(wire::Raw(bytes).is_writeback());
+  fuse_setattr_in set{};
+  set.valid = FATTR_SIZE | FATTR_KILL_SUIDGID;
+  CHECK(wire::Raw(request(FUSE_SETATTR, set)).kills_suidgid());
+  CHECK_FALSE(wire::Raw(request(FUSE_GETATTR, set)).kills_suidgid());
+}
+
+TEST_CASE("a request that is cut short reads as zeroes") {
+  fuse_write_in write{};
+  write.write_flags = FUSE_WRITE_KILL_SUIDGID;
+  auto bytes = request(FUSE_WRITE, write);
+  bytes.resize(sizeof(fuse_in_header) + 4);
+  CHECK_FALSE(wire::Raw(bytes).kills_suidgid());
+  bytes.resize(3);
+  CHECK_FALSE(wire::Raw(bytes).valid());
+  CHECK(wire::strip_setxattr_ext(bytes).size == 3);
+}
+
+TEST_CASE("an extended SETXATTR becomes a plain one") {
+  fuse_setxattr_in in{};
+  in.size = 3;
+  in.flags = 1;
+  in.setxattr_flags = FUSE_SETXATTR_ACL_KILL_SGID;
+  std::string_view tail("user.a\0abc", 10);
+  auto bytes = request(FUSE_SETXATTR, in, tail);
+  auto stripped = wire::strip_setxattr_ext(bytes);
+  CHECK(stripped.flags == FUSE_SETXATTR_ACL_KILL_SGID);
+  CHECK(stripped.size == bytes.size() - 8);
+  CHECK(wire::Raw(bytes).header().len == stripped.size);
+  size_t at = sizeof(fuse_in_header) + FUSE_COMPAT_SETXATTR_IN_SIZE;
+  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()) + at,
+                         10) == tail);
+}
+
+TEST_CASE("only offered INIT flags are asked for") {
+  CHECK(wire::extra_init_flags(0) == 0);
+  CHECK(wire::extra_init_flags(FUSE_SETXATTR_EXT | FUSE_ATOMIC_O_TRUNC) ==
+        FUSE_SETXATTR_EXT);
+}
+
+TEST_CASE("a notification carries its own length and the name ends with NUL") {
+  std::string bytes = wire::inval_entry(5, "name", true);
+  fuse_out_header header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  CHECK(header.len == bytes.size());
+  CHECK(header.unique == 0);
+  CHECK(header.error == FUSE_NOTIFY_INVAL_ENTRY);
+  fuse_notify_inval_entry_out body{};
+  std::memcpy(&body, bytes.data() + sizeof header, sizeof body);
+  CHECK(body.parent == 5);
+  CHECK(body.namelen == 4);
+  CHECK(body.flags == FUSE_EXPIRE_ONLY);
+  CHECK(bytes.ends_with(std::string_view("name\0", 5)));
+}
