@@ -4,6 +4,7 @@
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
+#include "cli/review_flow.h"
 #include "cli/who.h"
 #include "cli/words.h"
 #include "draft/ledger.h"
@@ -12,7 +13,7 @@ namespace stoplog::cli {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"all", 'a'}, {"danger"}, {"digest", 0, "D"}, {"json"}};
+    {"all", 'a'}, {"danger"}, {"patch", 'p'}, {"digest", 0, "D"}, {"json"}};
 
 Json names(const std::vector<RelPath>& paths) {
   Json list = Json::array();
@@ -70,6 +71,12 @@ Result<int> run(Context& context, const Args& args) {
     return std::unexpected(
         Error(Code::kUsage, "nothing to approve is named")
             .with_hint("name PATHs, or say --all; -p asks hunk by hunk"));
+  if (args.has("patch")) {
+    if (request.all || request.danger || request.digest || args.has("json"))
+      return fail(Code::kUsage,
+                  "-p asks about each hunk: it goes with PATHs alone");
+    return approve_by_hunk(context, draft, request.paths);
+  }
   // A digest alone stands for all that it covers.
   if (request.paths.empty() && request.digest) request.all = true;
   Opened opened = TRY(open_draft(context, draft, {}));
@@ -103,7 +110,8 @@ extern const Command k_approve_command{
     .name = "approve",
     .summary = "approve changes as they are now",
     .help =
-        "usage: stoplog approve [PATH...] [--all] [--danger] [--digest D]\n"
+        "usage: stoplog approve [PATH...] [-p] [--all] [--danger] [--digest "
+        "D]\n"
         "\n"
         "Records that you approve the changes at PATH (a directory: all "
         "beneath\n"
@@ -116,6 +124,7 @@ extern const Command k_approve_command{
         "--danger: --all and directories skip dangers and say so (exit 4 when\n"
         "nothing else was there).\n"
         "\n"
+        "  -p, --patch     ask about each hunk, with the keys of git add -p\n"
         "  -a, --all       everything but dangers and what git ignores\n"
         "      --danger    dangers too\n"
         "      --digest D  only when the change set is still D, as `stoplog\n"

@@ -15,6 +15,7 @@ namespace stoplog::cli {
   X(approve)                \
   X(cat)                    \
   X(commit)                 \
+  X(complete_line)          \
   X(completion)             \
   X(daemon)                 \
   X(diff)                   \
@@ -30,6 +31,7 @@ namespace stoplog::cli {
   X(policy)                 \
   X(ps)                     \
   X(reject)                 \
+  X(review)                 \
   X(rm)                     \
   X(rollback)               \
   X(run)                    \

@@ -80,6 +80,7 @@ class Prompt {
     std::vector<size_t> order;
     for (size_t index : diff::display_order(request_.set))
       if (wanted(request_.set.changes[index])) order.push_back(index);
+    end_.asked = order.size();
     for (size_t i = 0; i < order.size(); i++) {
       Next next = TRY(file(request_.set.changes[order[i]], i, order.size()));
       if (next == Next::kQuit) {

@@ -35,6 +35,7 @@ struct PromptRequest {
 };
 
 struct PromptEnd {
+  size_t asked = 0;    // files that there was something to ask about
   size_t decided = 0;  // answers that changed a decision
   bool quit = false;   // before the end
 };

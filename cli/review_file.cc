@@ -90,16 +90,21 @@ void note_metadata(const diff::Change& change,
       notes.push_back(fmt::format("attribute {} removed", name));
 }
 
-Result<std::string> text_of(const std::optional<fs::NodeState>& state) {
+// What is shown is what the decision is bound to: the draft is not locked while
+// a person reads, so the content is compared with the hash that was taken.
+Result<std::string> text_of(const std::optional<fs::NodeState>& state,
+                            const std::optional<Sha256Digest>& digest) {
   if (!state || !state->content) return std::string();
-  return diff::read_content(*state->content, diff::kTextLimit);
+  std::string text = TRY(diff::read_content(*state->content, diff::kTextLimit));
+  if (digest && *digest != sha256(text))
+    return fail(Code::kDrift,
+                "it changed while you were reading: start the review again");
+  return text;
 }
 
 Result<diff::TextDiff> compare(const diff::Change& change) {
-  std::string before =
-      TRY(text_of(is_file(change.before) ? change.before : std::nullopt));
-  std::string after =
-      TRY(text_of(is_file(change.after) ? change.after : std::nullopt));
+  std::string before = TRY(text_of(change.before, change.old_sha256));
+  std::string after = TRY(text_of(change.after, change.new_sha256));
   return diff::diff_texts(std::move(before), std::move(after));
 }
 

@@ -2,6 +2,7 @@
 #include "cli/review_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stoplog::cli {
 namespace {
@@ -80,7 +81,7 @@ void PlanDecisions::put(const diff::Change& change, const diff::TextDiff* text,
     error_ = std::move(done.error());
   }
   unsaved_.insert(change.path);
-  ever_.insert(change.path);
+  untaken_.insert(change.path);
 }
 
 Status PlanDecisions::put_whole(const diff::Change& change,
@@ -162,9 +163,9 @@ Status PlanDecisions::save() {
   return {};
 }
 
-PlanDecisions::Decided PlanDecisions::decided() const {
+PlanDecisions::Decided PlanDecisions::take_decided() {
   Decided out;
-  for (const RelPath& path : ever_) {
+  for (const RelPath& path : std::exchange(untaken_, {})) {
     const gate::Decision* decision = plan_.find(path);
     if (decision == nullptr) continue;
     auto has = [&](gate::Verdict verdict) {

@@ -7,7 +7,7 @@
 //     return change_plan(opened, change);
 //   });
 //   run_review({.set = set, .decisions = store, ...});
-//   for (const RelPath& path : store.decided().approved) ...
+//   for (const RelPath& path : store.take_decided().approved) ...
 //
 // Everything that is approved here was looked at, so that dangers count as
 // named. An error of put() (content that cannot be read) is returned by the
@@ -44,12 +44,12 @@ class PlanDecisions : public DecisionStore {
            const FileDecision& decision) override;
   Status save() override;
 
-  // Everything decided since this store was made, as it stands now, by path.
+  // What was decided since the last call, as it stands now, by path.
   struct Decided {
     std::vector<RelPath> approved;  // whole or in part
     std::vector<RelPath> rejected;
   };
-  Decided decided() const;
+  Decided take_decided();
   const gate::Plan& plan() const { return plan_; }
 
  private:
@@ -60,7 +60,7 @@ class PlanDecisions : public DecisionStore {
   gate::Plan plan_;
   gate::Signature by_;
   ChangePlan change_plan_;
-  std::set<RelPath> unsaved_, ever_;
+  std::set<RelPath> unsaved_, untaken_;
   std::optional<Error> error_;
 };
 

@@ -137,16 +137,17 @@ class Session {
   void commit() {
     unsaved_ = true;
     if (!save()) return;
-    model_.say("committing ...");
-    draw();
+    // Out of the way, because a commit may speak or ask.
+    terminal_.leave();
     CommitReply reply = request_.commit();
-    model_.say("");
     if (reply.done) {
       end_.committed = true;
       end_.message = std::move(reply.message);
       over_ = true;
       return;
     }
+    terminal_.enter();
+    resize();
     show("not committed", reply.message);
   }
 

@@ -36,8 +36,8 @@ struct ReviewRequest {
   Looked looked;
   std::string title;
   std::function<std::string(uint32_t)> command_text;
-  // The same checks as the command `commit`; called with decisions saved, the
-  // screen still up. It must not print. Unset: the review cannot commit.
+  // The same checks as the command `commit`; called with decisions saved and
+  // the screen left. Unset: the review cannot commit.
   std::function<CommitReply()> commit;
   // Keeps what was looked at; called where decisions are saved.
   std::function<void(const Looked&)> save_looked;

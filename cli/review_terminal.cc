@@ -191,10 +191,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const Options& options) {
 }
 
 Terminal::~Terminal() {
-  if (stdscr == nullptr) return;
-  ::curs_set(1);
-  ::endwin();
-  before_.put_back();
+  if (stdscr != nullptr && !::isendwin()) leave();
 }
 
 void Terminal::paint(const Frame& frame) {
@@ -236,14 +233,22 @@ void Terminal::fit_window() {
 int Terminal::columns() const { return COLS; }
 int Terminal::rows() const { return LINES; }
 
-void Terminal::suspend() {
+void Terminal::leave() {
   ::curs_set(1);
   ::endwin();
   before_.put_back();
-  sys::stop_self();
+}
+
+void Terminal::enter() {
   before_ = sys::TerminalState::take(kIn);
   ::refresh();
   fit_window();
+}
+
+void Terminal::suspend() {
+  leave();
+  sys::stop_self();
+  enter();
 }
 
 }  // namespace stoplog::cli

@@ -41,6 +41,9 @@ class Terminal {
   int columns() const;
   int rows() const;
   bool ascii() const { return ascii_; }
+  // Gives the terminal back for a while, and takes it again.
+  void leave();
+  void enter();
   // Leaves the screen, stops the process as Ctrl-Z does, and comes back.
   void suspend();
 

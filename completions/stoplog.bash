@@ -1,28 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion of stoplog. Words come from `stoplog complete`, which knows
-# commands, options, drafts, marks and changed paths.
+# bash completion of stoplog. Words come from `stoplog __complete`, which knows
+# commands, options, drafts, marks, commits and changed paths.
 _stoplog() {
-  local cur=${COMP_WORDS[COMP_CWORD]} line
+  # Split at blanks alone: bash splits at '@', ':' and '=' as well, which are
+  # parts of marks and options.
+  local line=${COMP_LINE:0:COMP_POINT} word about kept strip i
+  local -a words lines
+  read -ra words <<<"$line"
+  [[ $line == *[[:blank:]] ]] && words+=('')
+  word=${words[${#words[@]} - 1]}
+  # What bash takes for done already is not to be given again.
+  kept=${COMP_WORDS[COMP_CWORD]}
+  strip=${word%"$kept"}
+  [[ $kept == [@:=] ]] && strip=$word
+  mapfile -t lines < <("${words[0]}" __complete -- "${words[@]:1}" 2>/dev/null)
   COMPREPLY=()
-  local -a globals=()
-  while IFS= read -r line; do
-    case $line in
-      :files) compopt -o default 2>/dev/null; return ;;
-      :dirs) compopt -o dirnames 2>/dev/null; return ;;
-      :command)
+  case ${lines[0]} in
+    :files)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "${word#"$strip"}")
+      ;;
+    :dirs)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -d -- "${word#"$strip"}")
+      ;;
+    :command)
+      for ((i = 1; i <= COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] || continue
         if declare -F _command_offset >/dev/null; then
-          local i
-          for ((i = 1; i <= COMP_CWORD; i++)); do
-            if [[ ${COMP_WORDS[i]} == -- ]]; then
-              _command_offset $((i + 1))
-              return
-            fi
-          done
+          _command_offset $((i + 1))
+        elif ((COMP_CWORD == i + 1)); then
+          mapfile -t COMPREPLY < <(compgen -c -- "$kept")
+        else
+          compopt -o default 2>/dev/null
         fi
-        compopt -o default 2>/dev/null
-        return ;;
-      *) [[ $line == "$cur"* ]] && COMPREPLY+=("$(printf '%q' "$line")") ;;
-    esac
-  done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+        return
+      done
+      compopt -o default 2>/dev/null
+      ;;
+    :words)
+      while IFS=$'\t' read -r word about; do
+        printf -v word '%q' "${word#"$strip"}"
+        COMPREPLY+=("$word")
+      done < <(printf '%s\n' "${lines[@]:1}")
+      [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == "''" ]] && COMPREPLY=()
+      ;;
+  esac
 }
 complete -F _stoplog stoplog

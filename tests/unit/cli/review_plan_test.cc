@@ -66,8 +66,10 @@ TEST_CASE("plan store: whole decisions come back from the disk") {
     store.put(b, nullptr, {.whole = kX, .reason = "needed"});
     CHECK(disk.plan.decisions.empty());
     REQUIRE(store.save());
-    CHECK(store.decided().approved.size() == 1);
-    CHECK(store.decided().rejected.size() == 1);
+    PlanDecisions::Decided decided = store.take_decided();
+    CHECK(decided.approved.size() == 1);
+    CHECK(decided.rejected.size() == 1);
+    CHECK(store.take_decided().approved.empty());
   }
   PlanDecisions again = disk.open();
   CHECK(again.get(a, nullptr).whole == kY);
@@ -142,7 +144,7 @@ TEST_CASE("plan store: nothing decided leaves nothing behind") {
   store.put(change, &*file.text, FileDecision{});
   REQUIRE(store.save());
   CHECK(disk.plan == gate::Plan{});
-  CHECK(store.decided().approved.empty());
+  CHECK(store.take_decided().approved.empty());
 }
 
 TEST_CASE("plan store: what changed since is stale or undecided again") {

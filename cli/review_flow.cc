@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/review_flow.h"
+
+#include <unistd.h>
+
+#include <map>
+
+#include "base/escape.h"
+#include "base/sys_file.h"
+#include "base/temp_file.h"
+#include "cli/commit_flow.h"
+#include "cli/decisions.h"
+#include "cli/exit_codes.h"
+#include "cli/opened.h"
+#include "cli/patch_prompt.h"
+#include "cli/rejection_notes.h"
+#include "cli/review_plan.h"
+#include "cli/review_screen.h"
+#include "cli/who.h"
+#include "cli/words.h"
+#include "draft/ledger.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr char kLookedFile[] = "looked";
+constexpr uint64_t kMaxLooked = 64ull << 20;
+
+// Everything that stands while the person decides.
+class Sitting {
+ public:
+  static Result<std::unique_ptr<Sitting>> open(Context& context,
+                                               const draft::Draft& draft) {
+    std::unique_ptr<Sitting> s(new Sitting(context, draft));
+    s->opened_ = TRY(open_draft(context, draft, {}));
+    draft::Policy policy = TRY(load_policy(context));
+    s->set_ = TRY(changes_of(s->opened_, policy));
+    gate::Plan plan =
+        TRY_CTX(gate::load_plan(s->opened_.draft_dir.get(), draft::kPlanFile),
+                "cannot read the decisions");
+    s->opened_.lock.reset();
+    s->store_.emplace(std::move(plan), signature(s->set_),
+                      [s = s.get()](const auto& change) {
+                        return change_plan(s->opened_, change);
+                      });
+    return s;
+  }
+
+  const diff::ChangeSet& set() const { return set_; }
+  PlanDecisions& store() { return *store_; }
+
+  Looked looked() const {
+    auto text =
+        sys::read_file(opened_.draft_dir.get(), kLookedFile, kMaxLooked);
+    return text ? Looked::parse(*text) : Looked();
+  }
+  void keep_looked(const Looked& looked) {
+    // Lost, it makes things new again; no reason to disturb.
+    (void)write_file(opened_.draft_dir.get(), kLookedFile, looked.print(), 0600,
+                     Sync::kNo);
+  }
+
+  // Of the timeline; read when it is first asked for.
+  std::string command_text(uint32_t number) {
+    if (commands_.empty()) {
+      auto layout = context_.layout();
+      if (!layout) return "";
+      auto ledger = draft::Ledger::open(**layout, draft_.id);
+      if (!ledger) return "";
+      (void)ledger->for_each([&](const Json& entry) {
+        if (entry.text("kind") != "run") return true;
+        std::vector<std::string> argv;
+        for (const Json& word : entry["argv"].items())
+          argv.push_back(word.string());
+        commands_[static_cast<uint32_t>(entry.integer("command"))] =
+            show_argv(argv, 200);
+        return true;
+      });
+    }
+    auto found = commands_.find(number);
+    return found == commands_.end() ? "" : found->second;
+  }
+
+  // Into the ledger, and to the agent, what was decided since the last time.
+  Status record() {
+    PlanDecisions::Decided decided = store_->take_decided();
+    if (decided.approved.empty() && decided.rejected.empty()) return {};
+    draft::Ledger ledger =
+        TRY(draft::Ledger::open(*TRY(context_.layout()), draft_.id));
+    auto append = [&](const char* kind,
+                      const std::vector<RelPath>& paths) -> Status {
+      if (paths.empty()) return {};
+      Json names = Json::array();
+      for (const RelPath& path : paths) names.push(path.str());
+      Json fields = who_fields();
+      fields.set("digest", digest_text(set_)).set("review", true);
+      fields.set("paths", std::move(names));
+      TRY(ledger.append(kind, fields, Sync::kYes));
+      return {};
+    };
+    TRY(append("approve", decided.approved));
+    TRY(append("reject", decided.rejected));
+    return tell_rejections(context_, opened_);
+  }
+
+  CommitReply commit() {
+    Result<CommitEnd> end = fail(Code::kInternal, "");
+    if (Status recorded = record(); !recorded)
+      end = std::unexpected(std::move(recorded.error()));
+    else
+      end = commit_draft(context_, draft_, {.yes = true});
+    if (!end) {
+      std::string text = end.error().text();
+      if (!end.error().hint().empty()) text += "\n\n" + end.error().hint();
+      return {.done = false, .message = std::move(text)};
+    }
+    if (end->nothing) return {.done = false, .message = "nothing is approved"};
+    std::string text =
+        fmt::format("committed {} as commit {}",
+                    plural(end->result.approved.size(), "change"),
+                    end->result.record.meta.number);
+    for (const std::string& note : end->result.notes) text += "\n" + note;
+    if (end->left > 0)
+      text += fmt::format("\n{} still held", plural(end->left, "change"));
+    return {.done = true, .message = std::move(text)};
+  }
+
+ private:
+  Sitting(Context& context, const draft::Draft& draft)
+      : context_(context), draft_(draft) {}
+
+  Context& context_;
+  const draft::Draft& draft_;
+  Opened opened_;
+  diff::ChangeSet set_;
+  std::optional<PlanDecisions> store_;
+  std::map<uint32_t, std::string> commands_;
+};
+
+void tell_rest(Context& context, size_t approved, size_t undecided) {
+  context.out.note(fmt::format("{} approved, {} undecided",
+                               plural(approved, "change"), undecided));
+  if (approved > 0)
+    context.out.hint("`stoplog commit` applies what is approved");
+}
+
+}  // namespace
+
+Result<int> review_draft(Context& context, const draft::Draft& draft) {
+  auto sitting = TRY(Sitting::open(context, draft));
+  if (sitting->set().empty()) {
+    context.out.note("nothing is held: there is nothing to review");
+    return kDone;
+  }
+  context.out.flush();
+  ReviewEnd end = TRY(run_review(
+      {.set = sitting->set(),
+       .decisions = sitting->store(),
+       .looked = sitting->looked(),
+       .title = draft.name,
+       .command_text = [&](uint32_t n) { return sitting->command_text(n); },
+       .commit = [&] { return sitting->commit(); },
+       .save_looked = [&](const Looked& now) { sitting->keep_looked(now); },
+       .color = context.out.color()}));
+  TRY(sitting->record());
+  if (!end.message.empty())
+    context.out.note(escape(end.message, Escape::kText));
+  if (end.committed)
+    context.out.hint("`stoplog undo` takes it back");
+  else
+    tell_rest(context, end.approved, end.undecided);
+  return end.signal != 0 ? kSignalBase + end.signal : kDone;
+}
+
+Result<int> approve_by_hunk(Context& context, const draft::Draft& draft,
+                            const std::vector<RelPath>& paths) {
+  auto sitting = TRY(Sitting::open(context, draft));
+  context.out.flush();
+  PromptEnd end = TRY(run_patch_prompt(
+      {.set = sitting->set(),
+       .decisions = sitting->store(),
+       .input = STDIN_FILENO,
+       .output = STDOUT_FILENO,
+       .color = context.out.color(),
+       .paths = paths,
+       .command_text = [&](uint32_t n) { return sitting->command_text(n); }}));
+  TRY(sitting->record());
+  size_t approved = 0, undecided = 0;
+  for (const diff::Change& change : sitting->set().changes) {
+    Summary summary = sitting->store().summary(change);
+    approved += summary.approves;
+    undecided += summary.undecided;
+  }
+  if (end.asked == 0) context.out.note("nothing is undecided here");
+  tell_rest(context, approved, undecided);
+  return kDone;
+}
+
+}  // namespace stoplog::cli
