@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The completions of bash, zsh and fish offer commands, options, drafts, marks
+# and changed paths, and are printed by `stoplog completion`.
+. "$(dirname "$0")/lib.sh" || exit 1
+PATH=$(dirname "$STOPLOG"):$PATH
+
+for pair in bash:stoplog.bash zsh:_stoplog fish:stoplog.fish; do
+  sl completion "${pair%%:*}" | cmp - "$TOP/completions/${pair#*:}" ||
+    fail "completion ${pair%%:*} is not the file that is installed"
+done
+exits 2 sl completion tcsh
+
+workspace
+words() { sl __complete -- "$@" | sed 's/\t.*//' | tail -n +2 | tr '\n' ' '; }
+same 'switch ' "$(words swi)" 'a command'
+same '--verify ' "$(words log --ver)" 'an option'
+same 'auto always ' "$(words --color a)" 'a value'
+same ':dirs' "$(sl __complete -- -C '' | head -n 1)" 'a directory'
+same '' "$(words switch '')" 'no draft yet'
+
+# bash, as it would call the function.
+complete_bash() {
+  bash --norc -c '
+    . "$1"
+    COMP_LINE=$2 COMP_POINT=${#2}
+    read -ra COMP_WORDS <<<"$(sed "s/\([@=:]\)/ \1 /g" <<<"$2")"
+    [[ $2 == *" " ]] && COMP_WORDS+=("")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _stoplog
+    printf "%s\n" "${COMPREPLY[@]}"' - "$TOP/completions/stoplog.bash" "$1" |
+    tr '\n' ' '
+}
+same 'switch ' "$(complete_bash 'stoplog swi')" 'bash: a command'
+same '--json ' "$(complete_bash 'stoplog log --js')" 'bash: an option'
+same 'never ' "$(complete_bash 'stoplog --color=n')" 'bash: a value'
+
+if [[ $(sl --help) == *"  run "* ]]; then
+  needs_fuse
+  sl -d calm-otter run --quiet -- sh -c 'echo x >new; echo y >>README.md; mkdir -p a/b; echo z >a/b/c'
+  same 'calm-otter ' "$(words switch '')" 'drafts'
+  same 'calm-otter ' "$(words -d c)" 'drafts of -d'
+  same '@1 @1. ' "$(words rollback '')" 'marks'
+  same '@1:new ' "$(words cat @1:n)" 'a path at a mark'
+  [[ $(words diff '') == *'README.md '*'new '* ]] || fail "paths: $(words diff '')"
+  (cd a && [[ $(words diff b) == 'b b/c ' ]]) || fail 'paths beneath a directory'
+  same '../new ' "$(cd a && words diff ../n)" 'paths above'
+  same '1. ' "$(complete_bash 'stoplog rollback @1.')" 'bash: a mark'
+  sl commit -a -y >/dev/null
+  same '1 ' "$(words undo '')" 'commits'
+fi
+
+if command -v fish >/dev/null; then
+  complete_fish() {
+    fish --no-config -c "source $TOP/completions/stoplog.fish; complete -C '$1'" |
+      cut -f1 | tr '\n' ' '
+  }
+  same 'switch ' "$(complete_fish 'stoplog swi')" 'fish: a command'
+  same '--verify ' "$(complete_fish 'stoplog log --ver')" 'fish: an option'
+fi
+
+if command -v zsh >/dev/null && command -v tmux >/dev/null; then
+  . "$TOP/tests/tools/tty.sh"
+  tty_start 80 24 "exec zsh -f"
+  tty_send "PS1='$ '; autoload -Uz compinit; compinit -u -D; . $TOP/completions/_stoplog; clear" Enter
+  tty_send 'stoplog swi' Tab
+  tty_sees 'stoplog switch'
+  tty_send C-u 'stoplog log --ver' Tab
+  tty_sees 'stoplog log --verify'
+  tty_end
+fi

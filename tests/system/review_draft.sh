@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A draft reviewed, decided hunk by hunk and committed from the screen and by
+# `approve -p`: what was approved and nothing else is in the real tree.
+# ctest: timeout 600
+. "$(dirname "$0")/lib.sh" || exit 1
+. "$TOP/tests/tools/tty.sh"
+needs_fuse
+
+start_work() {
+  seq 60 >numbers
+  git add numbers && git commit -qm numbers
+  sl run --quiet -- sh -c "
+    sed -i -e 5s/5/five/ -e 30s/30/thirty/ -e 50s/50/fifty/ numbers
+    echo new >added; rm README.md
+    mkdir -p .github/workflows; echo 'on: push' >.github/workflows/ci.yml"
+}
+
+by_screen() {
+  start_work
+  tty_start 100 30 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees 'undecided, '
+  tty_sees '#1'
+  tty_send / numbers Enter
+  tty_sees '@@ -2,7 +2,7 @@'
+  tty_send i
+  tty_sees 'made by command 1: sh -c'
+  tty_send Escape
+  tty_send J y
+  tty_sees 'partial'
+  tty_send x 'thirty is ugly' Enter
+  tty_send / added Enter y
+  tty_send c
+  tty_sees 'commit is closed: danger not seen'
+  tty_send '!' x 'no CI' Enter
+  tty_send '!'
+  tty_send q
+  tty_sees 'exit 0'
+  tty_end
+  same '5' "$(sed -n 5p numbers)" 'nothing is written before a commit'
+  sl status --json >status.json
+  jq -e '.changes[] | select(.path == "numbers") | .decision == "partial"' status.json
+  jq -e '.changes[] | select(.path | endswith("ci.yml")) | .decision == "rejected"' status.json
+  sl run --quiet -- grep -q 'no CI' /run/stoplog/rejections ||
+    fail 'the agent cannot read why'
+  sl log --json | jq -e '[.entries[] | select(.kind == "approve" or .kind == "reject")] | length == 2'
+
+  # Decisions are there the next time; what was seen is known; commit.
+  tty_start 100 30 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '±'
+  tty_sees '✗!'
+  tty_send c
+  tty_sees 'commit 2 files'
+  tty_send y
+  tty_sees 'committed 2 changes'
+  tty_sees 'exit 0'
+  tty_end
+  same five "$(sed -n 5p numbers)" 'the approved hunk'
+  same 30 "$(sed -n 30p numbers)" 'the rejected hunk'
+  same 50 "$(sed -n 50p numbers)" 'the undecided hunk'
+  same new "$(cat added)"
+  test -e README.md || fail 'an undecided deletion was carried out'
+  test ! -e .github || fail 'a rejected danger was committed'
+  sl undo >/dev/null
+  same 5 "$(sed -n 5p numbers)" 'undone'
+}
+
+by_prompt() {
+  start_work
+  # Dangers and deletions first: ci.yml, README.md, added, numbers.
+  printf '%s\n' n x 'keep it' y y n y | sl approve -p >out
+  grep -q 'DANGER' out || fail "$(cat out)"
+  sl commit >/dev/null
+  same five "$(sed -n 5p numbers)"
+  same 30 "$(sed -n 30p numbers)"
+  same fifty "$(sed -n 50p numbers)"
+  same new "$(cat added)"
+  test -e README.md
+  test ! -e .github
+}
+
+nothing() {
+  tty_start 80 24 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees 'there is no draft'
+  tty_sees 'exit 2'
+  tty_end
+  sl run --quiet -- true
+  tty_start 80 24 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees 'nothing to review'
+  tty_sees 'exit 0'
+  tty_end
+}
+
+for each in by_screen by_prompt nothing; do
+  (
+    workspace "$T/w-$each"
+    "$each"
+  )
+done
