@@ -9,6 +9,7 @@
 #include "base/temp_file.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/review_flow.h"
 #include "cli/run_dry.h"
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
@@ -192,6 +193,14 @@ Result<int> run(Context& context, const Args& args) {
   // Before anything is opened: a closed stream must not be taken for one.
   jail::Streams streams = jail::look_at_streams();
   auto code = run_in_draft(context, args, streams);
+  if (code && args.has("review") && !args.has("dry-run")) {
+    // The draft that it ran in is the one asked for, or the current one. The
+    // exit code stays the command's.
+    auto draft = context.need_draft();
+    auto reviewed = draft ? review_draft(context, *draft)
+                          : std::unexpected(std::move(draft).error());
+    if (!reviewed) context.out.error(reviewed.error());
+  }
   if (code) return code;
   context.out.error(code.error());
   return run_exit_code_of(code.error());

@@ -3,13 +3,14 @@
 # The completions of bash, zsh and fish offer commands, options, drafts, marks
 # and changed paths, and are printed by `stoplog completion`.
 . "$(dirname "$0")/lib.sh" || exit 1
+[ -z "${TRACE:-}" ] || set -x
 PATH=$(dirname "$STOPLOG"):$PATH
 
 for pair in bash:stoplog.bash zsh:_stoplog fish:stoplog.fish; do
   sl completion "${pair%%:*}" | cmp - "$TOP/completions/${pair#*:}" ||
     fail "completion ${pair%%:*} is not the file that is installed"
 done
-exits 2 sl completion tcsh
+exits 2 sl completion tcsh 2>/dev/null
 
 workspace
 words() { sl __complete -- "$@" | sed 's/\t.*//' | tail -n +2 | tr '\n' ' '; }
