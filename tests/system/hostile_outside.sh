@@ -127,7 +127,7 @@ kernel() {
 import os
 f=os.memfd_create(\"x\",0)
 os.write(f,open(\"/usr/bin/unshare\",\"rb\").read())
-print(\"EXEC\",os.spawnv(os.P_WAIT,\"/proc/self/fd/%d\"%f,[\"unshare\",\"-Ur\",\"id\"]))"
+print(\"EXEC\",os.spawnv(os.P_WAIT,\"/proc/self/fd/%d\"%f,[\"unshare\",\"-Ur\",\"id\"]))" 2>/dev/null
      perl -e "exec qw(unshare -Ur id)" 2>/dev/null; echo RAN'
   ran
   lacks uid=0

@@ -97,7 +97,7 @@ with_adapter() {
 everywhere() {
   export ATTACK=$1
   local adapter
-  for adapter in plain draft; do
+  for adapter in ${ADAPTERS:-plain draft}; do
     if [ "$adapter" = draft ]; then
       { : <>/dev/fuse; } 2>/dev/null || { echo 'no /dev/fuse: walls alone'; continue; }
       "$STOPLOG" run --help >/dev/null 2>&1 || { echo 'no run yet'; continue; }
