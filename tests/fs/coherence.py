@@ -212,21 +212,23 @@ def hammer(b, m, seed, seconds):
             attempt(os.listdir, f"{m}/h{rng.randrange(4)}")
             attempt(os.lstat, f"{m}/h{rng.randrange(4)}/f{rng.randrange(12)}")
 
-    readers = [threading.Thread(target=look) for _ in range(3)]
+    readers = [threading.Thread(target=look, daemon=True) for _ in range(3)]
     for r in readers:
         r.start()
     rng = random.Random(seed)
     end = time.monotonic() + seconds
     rounds = 0
-    while time.monotonic() < end:
-        for _ in range(rng.randrange(1, 60)):
-            attempt(edit, b, rng)
-        rounds += 1
-        shows(f"the tree after round {rounds} (seed {seed})", snapshot(b),
-              snapshot, m)
-    stop.set()
-    for r in readers:
-        r.join()
+    try:
+        while time.monotonic() < end:
+            for _ in range(rng.randrange(1, 60)):
+                attempt(edit, b, rng)
+            rounds += 1
+            shows(f"the tree after round {rounds} (seed {seed})", snapshot(b),
+                  snapshot, m)
+    finally:
+        stop.set()
+        for r in readers:
+            r.join()
     return rounds
 
 

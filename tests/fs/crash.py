@@ -31,7 +31,7 @@ class Writer(threading.Thread):
     """Appends numbered lines, makes and renames files; keeps what returned."""
 
     def __init__(self, top, k):
-        super().__init__()
+        super().__init__(daemon=True)
         self.dir = f"{top}/w{k}"
         self.lines, self.names, self.error = 0, [], None
 
@@ -112,7 +112,8 @@ def one_round(fsd, top, way, rng):
     daemon = Daemon(fsd, top, "--way", way)
     subprocess.check_call(["rm", "-rf"] + [f"{m}/w{k}" for k in range(3)])
     stop = threading.Event()
-    editor = threading.Thread(target=edit_forever, args=(base, stop))
+    editor = threading.Thread(target=edit_forever, args=(base, stop),
+                              daemon=True)
     editor.start()
     writers = [Writer(m, k) for k in range(3)]
     processes = readers(m, base)
@@ -121,15 +122,19 @@ def one_round(fsd, top, way, rng):
     time.sleep(rng.uniform(0.2, 1.2))
     daemon.process.send_signal(signal.SIGKILL)
     begin = time.monotonic()
-    for w in writers:
-        w.join(30)
-        assert not w.is_alive(), "a writer hangs"
-        assert w.error.errno in GONE, w.error
-    for p in processes:
-        p.wait(30)
-    daemon.process.wait(30)
+    try:
+        for w in writers:
+            w.join(60)
+            assert not w.is_alive(), "a writer hangs"
+            assert w.error.errno in GONE, w.error
+        for p in processes:
+            p.wait(60)
+        daemon.process.wait(60)
+    finally:
+        stop.set()
+        for p in processes:
+            p.kill()
     waited = time.monotonic() - begin
-    stop.set()
     editor.join()
     # The next start clears the dead mount by itself.
     daemon = Daemon(fsd, top, "--way", way)
