@@ -63,7 +63,7 @@ TEST_CASE("an extended SETXATTR becomes a plain one") {
   std::string_view tail("user.a\0abc", 10);
   auto bytes = request(FUSE_SETXATTR, in, tail);
   auto stripped = wire::strip_setxattr_ext(bytes);
-  CHECK(stripped.flags == FUSE_SETXATTR_ACL_KILL_SGID);
+  CHECK(stripped.flags == uint32_t{FUSE_SETXATTR_ACL_KILL_SGID});
   CHECK(stripped.size == bytes.size() - 8);
   CHECK(wire::Raw(bytes).header().len == stripped.size);
   size_t at = sizeof(fuse_in_header) + FUSE_COMPAT_SETXATTR_IN_SIZE;
@@ -74,7 +74,7 @@ TEST_CASE("an extended SETXATTR becomes a plain one") {
 TEST_CASE("only offered INIT flags are asked for") {
   CHECK(wire::extra_init_flags(0) == 0);
   CHECK(wire::extra_init_flags(FUSE_SETXATTR_EXT | FUSE_ATOMIC_O_TRUNC) ==
-        FUSE_SETXATTR_EXT);
+        uint32_t{FUSE_SETXATTR_EXT});
 }
 
 TEST_CASE("a notification carries its own length and the name ends with NUL") {
@@ -88,6 +88,6 @@ TEST_CASE("a notification carries its own length and the name ends with NUL") {
   std::memcpy(&body, bytes.data() + sizeof header, sizeof body);
   CHECK(body.parent == 5);
   CHECK(body.namelen == 4);
-  CHECK(body.flags == FUSE_EXPIRE_ONLY);
+  CHECK(body.flags == uint32_t{FUSE_EXPIRE_ONLY});
   CHECK(bytes.ends_with(std::string_view("name\0", 5)));
 }
