@@ -254,6 +254,7 @@ class State {
   struct BaseIndex;
   void base_moved(const std::string& from, const std::string& to);
   void base_removed(const BaseChange& change, BaseIndex& index);
+  void follow_base(Held& node, Held& dir, std::string_view name);
   void lose_base(Held& node, const Held& dir, const BaseChange& change);
   void base_stands(const BaseChange& change, Position reviewed);
   Held* find_path(const RelPath& path, size_t* link);

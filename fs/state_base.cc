@@ -24,6 +24,11 @@ std::string parent_of(const std::string& path) {
   return cut == std::string::npos ? std::string() : path.substr(0, cut);
 }
 
+bool holds_names(const Held& node) {
+  return std::ranges::any_of(node.names,
+                             [](const auto& e) { return e.second != 0; });
+}
+
 }  // namespace
 
 // Held directories by the place of their base.
@@ -59,9 +64,10 @@ void State::base_moved(const std::string& from, const std::string& to) {
     for (Link& link : node->links) {
       if (link.from != LinkFrom::kMoved) continue;
       if (auto path = rebased(link.origin, from, to)) link.origin = *path;
-      const Held* dir = find(link.parent);
+      Held* dir = find(link.parent);
       auto origin = dir ? origin_of(*dir) : std::nullopt;
       if (!origin || join_path(*origin, link.name) != link.origin) continue;
+      if (node->is_dir()) --dir->nlink_delta;  // the lower counts it now
       link.from = LinkFrom::kDerived;
       link.origin.clear();
       link.shadows = true;
@@ -90,11 +96,27 @@ void State::base_removed(const BaseChange& change, BaseIndex& index) {
   if (dir == nullptr) return;
   auto name = dir->names.find(change.path.name());
   if (name == dir->names.end()) return;
-  if (change.before && S_ISDIR(change.before->mode)) ++dir->nlink_delta;
-  if (name->second == 0)
+  bool was_dir = change.before && S_ISDIR(change.before->mode);
+  Held* node = name->second != 0 ? find(name->second) : nullptr;
+  if (node == nullptr) {
     dir->names.erase(name);
-  else if (Held* node = find(name->second))
+    if (was_dir) ++dir->nlink_delta;
+  } else if (!node->is_touched() && !holds_names(*node)) {
+    follow_base(*node, *dir, change.path.name());
+  } else {
     lose_base(*node, *dir, change);
+    if (was_dir) ++dir->nlink_delta;
+  }
+}
+
+// Nothing in it is the draft's: its name is the real tree's to give or take.
+void State::follow_base(Held& node, Held& dir, std::string_view name) {
+  std::erase_if(node.links, [&](const Link& link) {
+    return link.parent == dir.serial && link.name == name;
+  });
+  dir.names.erase(dir.names.find(name));
+  ++dir.version;
+  if (node.links.empty()) remove(node.serial);
 }
 
 // The draft holds what the real tree no longer has: it is the draft's alone
@@ -193,8 +215,8 @@ void State::base_stands(const BaseChange& change, Position reviewed) {
 
 Status State::on(const BaseMapRecord& r) {
   // An undo took the path back, or a discard dropped it, and the draft left it
-  // alone since: it goes here as well. Children before parents, for a directory
-  // goes only when nothing is left in it.
+  // alone since: it goes here as well. Removals come children first, for a
+  // directory goes only when nothing is left in it.
   auto drop_agreed = [&](const BaseChange& change) {
     size_t at = 0;
     Held* node = find_path(change.path, &at);
@@ -202,12 +224,17 @@ Status State::on(const BaseMapRecord& r) {
     for (const auto& [name, child] : node->names)
       if (child != 0) return;
     Held* dir = find(node->links[at].parent);
+    bool counted_below = node->links[at].from == LinkFrom::kDerived;
     Link link = detach(*node, at);
-    if (dir != nullptr) dir->names.erase(link.name);
+    if (dir != nullptr) {
+      dir->names.erase(link.name);
+      // The lower's own count of it went with it.
+      if (node->is_dir() && counted_below) ++dir->nlink_delta;
+    }
     deleted_.erase(change.path.str());
   };
-  for (auto change = r.changes.rbegin(); change != r.changes.rend(); ++change)
-    if (!change->now && !change->from) drop_agreed(*change);
+  for (const BaseChange& change : r.changes)
+    if (!change.now && !change.from) drop_agreed(change);
   // A discarded deletion, or what a discarded move left: the real thing stands
   // and nothing of the draft's hides it for a later reason.
   auto show_again = [&](const BaseChange& change) {

@@ -219,6 +219,7 @@ struct Tree::Impl {
   Status start_generation(const State& state);
   void become(State next, std::vector<Invalidation>& out);
   Status checkpoint();
+  void tell_name(const RelPath& path, std::vector<Invalidation>& out);
   // fs/tree_restore.cc
   Status restore_replaced(State& state, Position at);
   Status restore_one(State& state, const BaseChange& change);

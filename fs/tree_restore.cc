@@ -3,6 +3,8 @@
 // commits since changed it. What they replaced becomes held content (read from
 // the object store), what they made is hidden, what they moved is moved back:
 // the tree looks as it did, over the base that is there now.
+#include <algorithm>
+
 #include "base/sys_node.h"
 #include "fs/tree_impl.h"
 
@@ -108,6 +110,16 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
                                  .name = name,
                                  .ino = free_ino(state, change.now->ino),
                                  .base = *change.now}));
+      // Touched, so that it stays when its base is found elsewhere.
+      TRY(put(state, SetAttrRecord{.serial = serial,
+                                   .own = kOwnAll,
+                                   .by_user = true,
+                                   .mode = change.now->mode & 07777,
+                                   .uid = change.now->uid,
+                                   .gid = change.now->gid,
+                                   .atime = change.now->atime,
+                                   .mtime = change.now->mtime,
+                                   .ctime = change.now->ctime}));
       if (auto to = hold_dir(state, base_->get(), change.path.parent()))
         TRY(put(state, GoneRecord{.dir = *to,
                                   .names = {std::string(change.path.name())}}));
@@ -160,7 +172,9 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
 
 Status Tree::Impl::restore_replaced(State& state, Position at) {
   for (BaseMapRecord& map : TRY(base_maps_since(draft_dir_.get(), at))) {
-    for (const BaseChange& change : map.changes)
+    std::vector<BaseChange> downward = map.changes;
+    std::ranges::sort(downward, {}, &BaseChange::path);
+    for (const BaseChange& change : downward)
       TRY_CTX(restore_one(state, change), change.path.str());
     map.reviewed = 0;  // whatever is held stays held, over the new base
     TRY(put(state, std::move(map)));

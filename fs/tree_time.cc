@@ -188,6 +188,22 @@ void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
   watch_dead();
 }
 
+// The name may lead elsewhere now: the kernel must ask again.
+void Tree::Impl::tell_name(const RelPath& path,
+                           std::vector<Invalidation>& out) {
+  const Held* dir = &state_.root();
+  for (std::string_view name : path.parent().components()) {
+    auto serial = State::child(*dir, name);
+    dir = serial ? state_.find(*serial) : nullptr;
+    if (dir == nullptr) return;
+  }
+  auto it = by_serial_.find(dir->serial);
+  if (it != by_serial_.end())
+    out.push_back({.kind = Invalidation::Kind::kExpire,
+                   .node = id_of(it->second),
+                   .name = std::string(path.name())});
+}
+
 Result<Mark> Tree::commit_base(Position reviewed,
                                std::span<const BaseChange> changes) {
   Impl& t = *impl_;
@@ -195,6 +211,10 @@ Result<Mark> Tree::commit_base(Position reviewed,
   // Parents first: a new directory must have a base before what is in it.
   std::vector<BaseChange> sorted(changes.begin(), changes.end());
   std::ranges::sort(sorted, {}, &BaseChange::path);
+  // Removals last and from the bottom up: a directory is empty when it goes.
+  auto removed = std::ranges::stable_partition(
+      sorted, [](const BaseChange& change) { return change.now.has_value(); });
+  std::ranges::reverse(removed);
   std::vector<Invalidation> out;
   Mark mark;
   {
@@ -226,6 +246,10 @@ Result<Mark> Tree::commit_base(Position reviewed,
                                       .command = t.state_.command(),
                                       .time = Clock::real().now(),
                                       .name = {}}});
+    for (const BaseChange& change : sorted) {
+      t.tell_name(change.path, out);
+      if (change.from) t.tell_name(*change.from, out);
+    }
     TRY(t.append(std::move(records)));
     mark = t.state_.marks().back();
     for (Slot slot = 1; slot < t.slots_.size(); ++slot)

@@ -286,7 +286,7 @@ unsigned number(const char* name, unsigned otherwise) {
 
 TEST_CASE("the tree behaves like the model of a plain directory") {
   unsigned first = number("STOPLOG_MODEL_SEED", 1);
-  unsigned runs = number("STOPLOG_MODEL_RUNS", 12);
+  unsigned runs = number("STOPLOG_MODEL_RUNS", 8);
   for (unsigned seed = first; seed < first + runs; ++seed) {
     INFO("seed " << seed);
     Model model(seed);

@@ -258,6 +258,62 @@ TEST_CASE("a committed move of a directory is clean and its edits stay held") {
   CHECK(f.read("b/sub/x") == "X");
 }
 
+TEST_CASE("after commit and undo the draft shows the real tree") {
+  TreeFixture f;
+  f.base.write("HACKING.md", "hack");
+  f.base.mkdir("old");
+  f.base.write("old/in", "in");
+  f.open();
+  f.create("new.txt", "new");
+  f.mkdir("dir");
+  f.create("dir/x", "x");
+  f.rename("HACKING.md", "HACK.md");
+  f.rename("old", "young");
+  Position reviewed = marked(f);
+  auto path = [](const char* text) { return *RelPath::parse(text); };
+  std::vector<BaseChange> commit, undo;
+  f.base.mkdir("dir");
+  for (const char* name : {"new.txt", "dir/x"}) {
+    commit.push_back(
+        commit_file(f, name, name == std::string("dir/x") ? "x" : "new"));
+    commit.back().before.reset();
+    undo.push_back({.path = path(name), .before = stat_of(f, name)});
+  }
+  commit.push_back({.path = path("dir"), .now = stat_of(f, "dir")});
+  undo.push_back({.path = path("dir"), .before = stat_of(f, "dir")});
+  auto move = [&](const char* from, const char* to,
+                  std::vector<BaseChange>& list) {
+    BaseChange change{.path = path(to), .from = path(from)};
+    change.before = stat_of(f, from);
+    stdfs::rename(f.base / from, f.base / to);
+    change.now = stat_of(f, to);
+    list.push_back(change);
+  };
+  move("HACKING.md", "HACK.md", commit);
+  move("old", "young", commit);
+  REQUIRE(f.tree->commit_base(reviewed, commit));
+  CHECK(changed_paths(f) == "");
+  CHECK(f.list("") == "HACK.md dir new.txt young");
+  CHECK(f.attr("").nlink == stat_of(f, ".").nlink);
+  CHECK(f.read("young/in") == "in");
+  Position then = marked(f);
+  stdfs::remove_all(f.base / "dir");
+  stdfs::remove(f.base / "new.txt");
+  move("HACK.md", "HACKING.md", undo);
+  move("young", "old", undo);
+  REQUIRE(f.tree->commit_base(then, undo));
+  CHECK(changed_paths(f) == "");
+  CHECK(f.list("") == "HACKING.md old");
+  CHECK(f.read("HACKING.md") == "hack");
+  CHECK(f.read("old/in") == "in");
+  CHECK(f.attr("").nlink == stat_of(f, ".").nlink);
+  f.reopen();
+  CHECK(changed_paths(f) == "");
+  CHECK(f.list("") == "HACKING.md old");
+  CHECK(f.create("new.txt", "again") == 0);
+  CHECK(changed_paths(f) == "new.txt");
+}
+
 namespace {
 
 struct TextContent : Content {
