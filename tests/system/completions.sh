@@ -38,6 +38,7 @@ same 'never ' "$(complete_bash 'stoplog --color=n')" 'bash: a value'
 
 if [[ $(sl --help) == *"  run "* ]]; then
   needs_fuse
+  mkdir a
   sl -d calm-otter run --quiet -- sh -c 'echo x >new; echo y >>README.md; mkdir -p a/b; echo z >a/b/c'
   same 'calm-otter ' "$(words switch '')" 'drafts'
   same 'calm-otter ' "$(words -d c)" 'drafts of -d'
@@ -63,7 +64,8 @@ fi
 if command -v zsh >/dev/null && command -v tmux >/dev/null; then
   . "$TOP/tests/tools/tty.sh"
   tty_start 80 24 "exec zsh -f"
-  tty_send "PS1='$ '; autoload -Uz compinit; compinit -u -D; . $TOP/completions/_stoplog; clear" Enter
+  tty_send "PS1='$ '; autoload -Uz compinit; compinit -u -D; . $TOP/completions/_stoplog; clear; echo set''up" Enter
+  tty_sees setup
   tty_send 'stoplog swi' Tab
   tty_sees 'stoplog switch'
   tty_send C-u 'stoplog log --ver' Tab
