@@ -54,7 +54,7 @@ Result<int> run(Context& context, const Args& args) {
   Doorstep door = TRY(open_doorstep(context));
   std::optional<Author> by = author(context, door.state.get(), number);
   std::optional<Opened> opened;
-  if (by) opened = TRY(open_draft(context, by->draft, {}));
+  if (by) opened = TRY(open_draft(context, by->draft, {.settle = true}));
   gate::UndoRequest request{.ground = door.ground(),
                             .number = number,
                             .dry_run = args.has("dry-run")};

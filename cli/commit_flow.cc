@@ -201,7 +201,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                 policy.gate_mode.origin);
   Flow flow{context,
             choice,
-            TRY(open_draft(context, draft, {})),
+            TRY(open_draft(context, draft, {.settle = true})),
             std::move(policy),
             {}};
   flow.set = TRY(changes_of(flow.opened, flow.policy));

@@ -94,6 +94,7 @@ Result<Opened> open_draft(Context& context, const draft::Draft& draft,
         "cannot open the draft");
   TRY_CTX(tell_commits(context, opened),
           "cannot tell the draft of an earlier commit");
+  if (options.settle && opened.daemon) TRY(opened.daemon->settle());
   fs::Position at = fs::kEnd;
   if (options.at)
     at = *options.at;

@@ -56,6 +56,9 @@ struct OpenOptions {
   std::optional<fs::Position> at;  // default: now
   // A living daemon's connection that is to be used, given back in `daemon`.
   draft::Client* client = nullptr;
+  // A commit follows: what the draft goes on changing must not stand on files
+  // that are about to be replaced.
+  bool settle = false;
 };
 Result<Opened> open_draft(Context& context, const draft::Draft& draft,
                           const OpenOptions& options);

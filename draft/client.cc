@@ -186,6 +186,11 @@ Result<RunEvent> Client::next_event() {
   return decode<RunEvent>(message->payload);
 }
 
+Status Client::settle() {
+  TRY(request<Empty>(Op::kSettle, Empty{}));
+  return {};
+}
+
 Result<fs::Mark> Client::barrier() {
   return request<fs::Mark>(Op::kBarrier, Empty{});
 }

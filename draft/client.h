@@ -57,6 +57,7 @@ class Client {
   bool has_event() const { return !events_.empty(); }
 
   Result<fs::Mark> barrier();
+  Status settle();
   Result<fs::Mark> snapshot(const std::string& name);
   Result<fs::Mark> rollback(fs::Position to);
   Result<fs::Mark> commit_base(fs::Position reviewed,

@@ -270,6 +270,8 @@ std::vector<RunningCommand> Core::running() const {
   return out;
 }
 
+Status Core::settle() { return session_->tree().settle(); }
+
 Result<fs::Mark> Core::barrier() {
   return session_->tree().mark(fs::MarkKind::kBarrier, 0, "");
 }

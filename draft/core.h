@@ -30,6 +30,7 @@ class Core : public DaemonCore, private fs::Observer {
   Status over_output(uint32_t command, uint64_t measured) override;
   std::vector<RunningCommand> running() const override;
   Result<fs::Mark> barrier() override;
+  Status settle() override;
   Result<fs::Mark> snapshot(const std::string& name) override;
   Result<fs::Mark> rollback(fs::Position to) override;
   Result<fs::Mark> commit_base(

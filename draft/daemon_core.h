@@ -41,6 +41,9 @@ class DaemonCore {
   virtual std::vector<RunningCommand> running() const = 0;
 
   virtual Result<fs::Mark> barrier() = 0;
+  // Large files that the draft changed no longer stand on the real ones: to be
+  // asked before a commit replaces these.
+  virtual Status settle() = 0;
   virtual Result<fs::Mark> snapshot(const std::string& name) = 0;
   virtual Result<fs::Mark> rollback(fs::Position to) = 0;
   virtual Result<fs::Mark> commit_base(

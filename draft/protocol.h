@@ -54,6 +54,7 @@ enum class Op : uint16_t {
   kMarks = 28,       // Empty -> MarkList
   kOverOutput = 29,  // OverOutput -> Empty
   kFork = 30,        // Fork -> Empty
+  kSettle = 31,      // Empty -> Empty
 };
 
 struct Empty {

@@ -159,6 +159,9 @@ Result<std::string> Server::answer_plain(const Message& message) {
     case Op::kBarrier:
       TRY(decode<Empty>(payload));
       return encoded(core_.barrier());
+    case Op::kSettle:
+      TRY(decode<Empty>(payload));
+      return encoded(core_.settle());
     case Op::kSnapshot:
       return encoded(core_.snapshot(TRY(decode<Text>(payload)).text));
     case Op::kRollback:

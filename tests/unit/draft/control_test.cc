@@ -51,6 +51,7 @@ class FakeCore final : public DaemonCore {
     return kill(command);
   }
   std::vector<RunningCommand> running() const override { return commands_; }
+  Status settle() override { return {}; }
   Result<fs::Mark> barrier() override {
     return fs::Mark{.id = 7, .kind = fs::MarkKind::kBarrier, .position = 99};
   }
@@ -216,6 +217,7 @@ TEST_CASE("records of the tree travel unharmed") {
   ControlPlace place;
   Daemon daemon(place, place.draft.id);
   Client client = place.connect();
+  CHECK(client.settle());
   CHECK(client.barrier()->position == 99);
   CHECK(client.snapshot("a b\xff")->name == "a b\xff");
   CHECK(client.rollback(1234567890123)->position == 1234567890123);
