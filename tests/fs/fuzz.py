@@ -347,7 +347,7 @@ class Fuzz:
 def main():
     fsd, top, way = sys.argv[1:4]
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 30)
-    operations = int(sys.argv[5]) if len(sys.argv) > 5 else 3000
+    operations = int(sys.argv[5]) if len(sys.argv) > 5 else 1500
     print(f"seed {seed}, {operations} operations", flush=True)
     fuzz = Fuzz(fsd, top, way, seed)
     try:
