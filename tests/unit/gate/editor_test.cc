@@ -69,11 +69,14 @@ std::string kept_content(Site& site, const std::string& hint) {
   return *site.store->get(id, 1 << 30);
 }
 
-Tally commit_for(Site& site, const std::string& name, double seconds) {
+// Until both ends of the race were seen often enough, on a busy machine too;
+// the bound only keeps a broken commit from running for ever.
+Tally commit_often(Site& site, const std::string& name) {
   Tally tally;
-  auto until =
-      std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (int k = 0; std::chrono::steady_clock::now() < until; ++k) {
+  auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (int k = 0; (tally.committed < 20 || tally.drifted < 20) &&
+                  std::chrono::steady_clock::now() < until;
+       ++k) {
     auto item = append_line(site, name, k);
     if (!item) continue;
     auto result = transact(site.ground(), {*item}, CommitMeta{});
@@ -100,7 +103,7 @@ void end_editor(const Site& site, pid_t pid) {
 
 void check_all_saved(const Site& site, const std::string& text) {
   int saved = std::stoi(get(site.top + "/saved"));
-  REQUIRE(saved > 10);
+  REQUIRE(saved > 0);
   int missing = 0;
   for (int n = 1; n <= saved; ++n)
     if (text.find(fmt::format("save {}.\n", n)) == std::string::npos) ++missing;
@@ -118,7 +121,7 @@ TEST_CASE("an editor that saves by rename loses nothing") {
     put(temp, text);
     ::rename(temp.c_str(), file.c_str());
   });
-  Tally tally = commit_for(site, "f", 1.5);
+  Tally tally = commit_often(site, "f");
   end_editor(site, editor);
   CHECK(tally.committed > 0);
   CHECK(tally.drifted > 0);
@@ -136,7 +139,7 @@ TEST_CASE("an editor that writes in place loses nothing") {
     if (::write(fd, line.data(), line.size()) < 0) ::_exit(1);
     ::close(fd);
   });
-  Tally tally = commit_for(site, "f", 1.5);
+  Tally tally = commit_often(site, "f");
   end_editor(site, editor);
   CHECK(tally.committed > 0);
   CHECK(tally.drifted > 0);
