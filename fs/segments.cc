@@ -158,6 +158,7 @@ Status Segments::remove(uint32_t segment) {
     std::lock_guard lock(mutex_);
     if (active_ == segment) active_ = 0;
     dirty_.erase(segment);
+    removed_.insert(segment);  // a sync under way may have it on its list
   }
   return sys::unlinkat(dir_.get(), layout::segment_name(segment));
 }
@@ -176,6 +177,7 @@ Status Segments::sync() {
                      : Status(std::unexpected(std::move(fd).error()));
     if (done) continue;
     std::lock_guard lock(mutex_);
+    if (removed_.contains(segment)) continue;
     dirty_.insert(segment);
     result = std::move(done);
   }

@@ -83,6 +83,7 @@ class Segments {
   uint64_t active_end_ = 0;
   std::atomic<uint32_t> next_ = 1;
   std::set<uint32_t> dirty_;
+  std::set<uint32_t> removed_;  // numbers are never used again
   std::unordered_map<uint32_t, bool> mutable_;
 };
 

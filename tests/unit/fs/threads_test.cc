@@ -103,7 +103,9 @@ TEST_CASE("threads in one tree leave it whole") {
       }
     });
   }
-  REQUIRE(f.tree->settle());
+  Status settled = f.tree->settle();
+  INFO((settled ? std::string() : settled.error().text()));
+  REQUIRE(settled);
   auto look = [&] {
     std::string all;
     for (const char* dir : {"d", "e"}) {
