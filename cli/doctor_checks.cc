@@ -41,8 +41,7 @@ Check check_fuse() {
   auto device = sys::open_fuse_device();
   if (!device) {
     check.verdict = Verdict::kFail;
-    check.detail =
-        fmt::format("cannot open /dev/fuse: {}", device.error().text());
+    check.detail = device.error().text();
     check.hint = device.error().err() == EACCES
                      ? "sudo chmod 666 /dev/fuse"
                      : "sudo modprobe fuse, or install the fuse3 package";

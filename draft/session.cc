@@ -40,6 +40,16 @@ Status enter_own_mount_namespace() {
   return {};
 }
 
+// A machine without FUSE cannot hold anything: exit 5, not a failure of ours.
+Result<std::unique_ptr<fs::MountServer>> mounted(
+    Result<std::unique_ptr<fs::MountServer>> made) {
+  if (made) return made;
+  return std::unexpected(
+      std::move(made.error())
+          .as(Code::kUnsupported)
+          .with_hint("`stoplog doctor` says what is missing and what to do"));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
@@ -119,13 +129,13 @@ Status Session::mount_trees(const CoreContext& context,
     ids = fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
     home_ids = fs::IdMap::swap({0, 0}, {who.host_uid, who.host_gid});
   }
-  server_ = TRY(fs::MountServer::create(
+  server_ = TRY(mounted(fs::MountServer::create(
       *tree_, spec,
-      {.base = base_.get(), .ids = ids, .observer = observer, .log = say}));
+      {.base = base_.get(), .ids = ids, .observer = observer, .log = say})));
   spec.path = home_mount_path_;
-  home_server_ = TRY(fs::MountServer::create(
+  home_server_ = TRY(mounted(fs::MountServer::create(
       *home_tree_, spec,
-      {.base = home_base_.get(), .ids = home_ids, .log = say}));
+      {.base = home_base_.get(), .ids = home_ids, .log = say})));
   return {};
 }
 
