@@ -12,7 +12,7 @@ cmake -S "$TOP" -B "$BUILD/fuzz" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DSTOPLOG_FUZZ=ON -DSTOPLOG_SANITIZE=address,undefined >"$T/log" 2>&1 ||
   fail "cannot configure: $(cat "$T/log")"
 # One job: other tests run beside this one.
-ninja -C "$BUILD/fuzz" -j1 fuzzers >"$T/log" 2>&1 ||
+ninja -C "$BUILD/fuzz" -j2 fuzzers >"$T/log" 2>&1 ||
   fail "cannot build: $(tail -n 40 "$T/log")"
 
 ran=0
@@ -22,7 +22,7 @@ for target in "$BUILD"/fuzz/fuzz/*_fuzz; do
   corpus=$TOP/tests/fuzz/corpus/$name
   [ -d "$corpus" ] || corpus=
   # Rounds, not seconds, so that a slow machine does not do less.
-  "$target" -runs=20000 -max_total_time=60 -timeout=10 -rss_limit_mb=1024 \
+  "$target" -runs=20000 -max_total_time=15 -timeout=10 -rss_limit_mb=1024 \
     -artifact_prefix="$T/$name/crash-" "$T/$name" ${corpus:+"$corpus"} \
     >"$T/log" 2>&1 || {
     tail -n 40 "$T/log"
