@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <sstream>
 
@@ -83,6 +85,40 @@ Result<Fd> open_group(const std::string& path) {
   return dir;
 }
 
+// Tries until it is done or `patience` is over.
+bool until_done(std::chrono::milliseconds patience,
+                const std::function<bool()>& attempt) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + patience;
+  for (int pause_ms = 1; !attempt(); pause_ms = std::min(2 * pause_ms, 20)) {
+    if (Clock::now() >= end) return false;
+    ::poll(nullptr, 0, pause_ms);
+  }
+  return true;
+}
+
+// False when a dead daemon's group still holds somebody.
+bool sweep_place(const std::string& parent) {
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(parent.c_str()),
+                                          &::closedir);
+  if (!dir) return true;
+  bool done = true;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with("stoplog-")) continue;
+    auto group =
+        sys::openat(::dirfd(dir.get()), entry->d_name, O_RDONLY | O_DIRECTORY);
+    // A living owner holds its lock; a pid would say nothing to someone in
+    // another pid namespace.
+    if (!group || !sys::flock(group->get(), LOCK_EX | LOCK_NB)) continue;
+    // Only ever removes an empty group; a living one answers EBUSY.
+    if (::unlinkat(::dirfd(dir.get()), entry->d_name, AT_REMOVEDIR) < 0 &&
+        errno == EBUSY)
+      done = false;
+  }
+  return done;
+}
+
 }  // namespace
 
 bool CgroupPlaces::empty() const {
@@ -132,25 +168,15 @@ CgroupPlaces find_cgroups() {
   return parse_cgroups(*mountinfo, *cgroup);
 }
 
-void sweep_cgroups(const CgroupPlaces& places) {
+void sweep_cgroups(const CgroupPlaces& places,
+                   std::chrono::milliseconds patience) {
   std::vector<std::string> parents = places.v2;
   parents.insert(parents.end(), std::begin(places.v1), std::end(places.v1));
-  for (const std::string& parent : parents) {
-    std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(parent.c_str()),
-                                            &::closedir);
-    if (!dir) continue;
-    while (const dirent* entry = ::readdir(dir.get())) {
-      const std::string_view name = entry->d_name;
-      if (!name.starts_with("stoplog-")) continue;
-      auto group = sys::openat(::dirfd(dir.get()), entry->d_name,
-                               O_RDONLY | O_DIRECTORY);
-      // A living owner holds its lock; a pid would say nothing to someone in
-      // another pid namespace.
-      if (!group || !sys::flock(group->get(), LOCK_EX | LOCK_NB)) continue;
-      // Only ever removes an empty group; a living one answers EBUSY.
-      (void)::unlinkat(::dirfd(dir.get()), entry->d_name, AT_REMOVEDIR);
-    }
-  }
+  std::erase(parents, "");
+  until_done(patience, [&] {
+    return std::count_if(parents.begin(), parents.end(), sweep_place) ==
+           std::ssize(parents);
+  });
 }
 
 bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
@@ -162,7 +188,13 @@ bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
   if (!sys::mkdirat(at->get(), name, 0755)) return false;
   v2_path_ = parent + "/" + name;
   auto dir = open_group(v2_path_);
-  if (!dir) return false;
+  // A sweep was faster than our lock.
+  if (!dir && sys::mkdirat(at->get(), name, 0755)) dir = open_group(v2_path_);
+  if (!dir) {
+    (void)sys::unlinkat(at->get(), name, AT_REMOVEDIR);
+    v2_path_.clear();
+    return false;
+  }
   auto controllers = sys::read_file(dir->get(), "cgroup.controllers", kMaxFile);
   std::string list = controllers ? *controllers : "";
   std::replace(list.begin(), list.end(), '\n', ' ');
@@ -290,7 +322,11 @@ CgroupUsage CgroupSet::usage() const {
   return usage;
 }
 
-bool CgroupSet::remove() {
+bool CgroupSet::remove(std::chrono::milliseconds patience) {
+  return until_done(patience, [this] { return remove_now(); });
+}
+
+bool CgroupSet::remove_now() {
   bool gone = true;
   auto drop = [&](std::string& path, Fd& dir) {
     if (path.empty()) return;

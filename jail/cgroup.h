@@ -14,6 +14,7 @@
 // (a grace period), joining 50 us. Not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,9 +38,11 @@ struct CgroupPlaces {
 CgroupPlaces parse_cgroups(const std::string& mountinfo,
                            const std::string& cgroup);
 CgroupPlaces find_cgroups();
-// Removes groups that a killed daemon left: empty ones, "stoplog-...", that
-// nobody holds a lock on.
-void sweep_cgroups(const CgroupPlaces& places);
+// Removes groups that a killed daemon left: "stoplog-...", that nobody holds a
+// lock on. What died with it may still be leaving them: they are asked again
+// until `patience` is over.
+void sweep_cgroups(const CgroupPlaces& places,
+                   std::chrono::milliseconds patience = {});
 
 struct CgroupUsage {
   std::optional<uint64_t> cpu_us;
@@ -70,8 +73,9 @@ class CgroupSet {
   Status limit_pids(uint64_t count);
   Status limit_cpus(double cpus);
   CgroupUsage usage() const;
-  // False while something still lives in it.
-  bool remove();
+  // False while something still lives in it; asks again until `patience` is
+  // over, since processes need a moment to die.
+  bool remove(std::chrono::milliseconds patience = {});
 
  private:
   struct Group {
@@ -79,6 +83,7 @@ class CgroupSet {
     Fd dir;
   };
   const Group* group(Controller controller) const;
+  bool remove_now();
   bool make_v2(const std::string& parent, const std::string& name);
   int version_ = 0;
   Fd v2_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jail/running.h"
 
+#include <poll.h>
 #include <signal.h>
 
 #include <cstring>
@@ -18,6 +19,21 @@ namespace {
 constexpr uint64_t kOwnProcesses = 3;
 
 }  // namespace
+
+Running::~Running() {
+  if (pidfd_) (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
+  clear_up();
+}
+
+void Running::clear_up() {
+  control_.reset();
+  // Everything inside is dead once init is; it leaves its groups by dying.
+  constexpr std::chrono::milliseconds kPatience{10000};
+  if (pidfd_ && cgroup_.version() != 0)
+    (void)sys::wait_ready(pidfd_.get(), POLLIN,
+                          static_cast<int>(kPatience.count()));
+  (void)cgroup_.remove(kPatience);
+}
 
 void Running::kill(KillReason reason, uint64_t limit, uint64_t measured) {
   {

@@ -24,6 +24,9 @@ namespace stoplog::jail {
 
 class Running {
  public:
+  Running() = default;
+  // Whatever still lives inside is killed, and its control groups go.
+  ~Running();
   // Ends everything inside, now. The first reason given is the one reported.
   void kill(KillReason reason, uint64_t limit = 0, uint64_t measured = 0);
   // A signal for the command, as from a keyboard or kill(1).
@@ -47,6 +50,8 @@ class Running {
   Status start(const CommandSpec& command, const std::array<int, 3>& stdio);
   Status apply_limits(const CommandSpec& command, uint64_t& max_processes);
   Status read_start();
+  // Waits for init's end; then the control groups can go.
+  void clear_up();
 
   std::vector<std::string> argv_;
   Limits limits_;

@@ -202,9 +202,7 @@ Outcome Supervisor::conclude() {
 void Supervisor::clean_up() {
   // Everything inside is dead once init is.
   (void)sys::wait_ready(running_.pidfd_.get(), POLLIN, -1);
-  running_.control_.reset();
-  for (int tries = 0; !running_.cgroup_.remove() && tries < 100; ++tries)
-    ::poll(nullptr, 0, 1);
+  running_.clear_up();
 }
 
 Outcome Supervisor::run() {

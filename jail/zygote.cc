@@ -24,13 +24,8 @@
 namespace stoplog::jail {
 namespace {
 
-// An init that waits for its command.
-struct Spare {
-  CgroupSet cgroup;
-  Fd control;
-  Fd pidfd;
-  pid_t pid = -1;
-};
+// What another daemon's death left behind may need a moment to be empty.
+constexpr std::chrono::milliseconds kSweepPatience{1000};
 
 uint64_t namespace_flags(const JailSpec& spec) {
   const WallSet& without = spec.test_leave_out;
@@ -71,7 +66,7 @@ struct Zygote::State {
   std::vector<std::shared_ptr<const Fd>> memory;
   // An init that was asked for, its reply not yet read; or one that is ready.
   std::optional<CgroupSet> pending;
-  std::optional<Spare> spare;
+  std::shared_ptr<Running> spare;
   std::optional<CgroupPlaces> places;
   uint64_t next_group = 1;
   std::string owner;  // "PID-START" in the names of our groups
@@ -89,10 +84,13 @@ Zygote& Zygote::operator=(Zygote&&) noexcept = default;
 
 Zygote::~Zygote() {
   if (!state_) return;
-  state_->spare.reset();
   (void)sys::pidfd_send_signal(state_->pidfd.get(), SIGKILL);
   state_->control.reset();
   (void)sys::wait_pidfd(state_->pidfd.get(), sys::Wait::kBlock);
+  // Nobody is left in the groups of an init that was never used.
+  state_->spare.reset();
+  if (state_->pending) state_->pending->remove(kSweepPatience);
+  if (state_->places) sweep_cgroups(*state_->places, kSweepPatience);
 }
 
 Result<Zygote> Zygote::start(const JailSpec& spec) {
@@ -209,21 +207,21 @@ Status Zygote::State::request_spare() {
 Status Zygote::State::receive_spare() {
   TRY(wait_ready_locked());
   if (!pending) return {};
-  Spare made;
-  made.cgroup = std::move(*pending);
+  auto made = std::make_shared<Running>();
+  made->cgroup_ = std::move(*pending);
   pending.reset();
   Packet packet = TRY(receive_reply(Message::kMakeInit));
-  made.control = std::move(packet.fds[0]);
-  made.pidfd = std::move(packet.fds[1]);
-  auto init = pid_of(made.pidfd.get());
+  made->control_ = std::move(packet.fds[0]);
+  made->pidfd_ = std::move(packet.fds[1]);
+  auto init = pid_of(made->pidfd_.get());
   if (!init) {
     // It died before anybody asked it for anything: its last words say why.
-    auto words = receive(made.control.get());
+    auto words = receive(made->control_.get());
     if (words && !words->data.empty())
       return std::unexpected(decode_error(words->data));
     return fail(Code::kUnsupported, "the jail's init died at once");
   }
-  made.pid = *init;
+  made->pid_ = *init;
   spare = std::move(made);
   return {};
 }
@@ -247,22 +245,16 @@ void Zygote::prepare_next() {
 Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,
                                                const Stdio& stdio) {
   if (command.argv.empty()) return fail(Code::kInvalid, "no command given");
-  Spare spare;
-  auto running = std::make_shared<Running>();
+  std::shared_ptr<Running> running;
   {
     std::lock_guard lock(state_->mutex);
     TRY(state_->request_spare());
     TRY(state_->receive_spare());
-    spare = std::move(*state_->spare);
-    state_->spare.reset();
+    running = std::move(state_->spare);
     running->memory_ = state_->memory;
   }
   running->argv_ = command.argv;
   running->limits_ = command.limits;
-  running->cgroup_ = std::move(spare.cgroup);
-  running->control_ = std::move(spare.control);
-  running->pidfd_ = std::move(spare.pidfd);
-  running->pid_ = spare.pid;
   TRY(running->start(command, {stdio.in, stdio.out, stdio.err}));
   return running;
 }

@@ -68,6 +68,16 @@ wait $! || true
 gone() { ! pgrep -f 'sleep 1234\.8765' >/dev/null; }
 eventually gone
 rm -rf "$T"/tmp/*
+# Its control group is left, empty; only a kill -9 of a test does that.
+for group in $(groups_left); do rmdir "$group"; done
+
+# A control group that stoplog leaves fails its test, and is removed.
+if [ -n "$OWN_GROUP" ]; then
+  script 'mkdir "$OWN_GROUP/stoplog-1-2-3"'
+  expect 1
+  case $out in *'left control group'*) ;; *) fail "a group unseen: $out" ;; esac
+  same '' "$(groups_left)" 'groups'
+fi
 
 # An ordinary user who may open /dev/fuse, with a home of his own.
 script 'as_user sh -c "id -u; id -G; cat /proc/self/status" >out

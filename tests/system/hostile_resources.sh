@@ -124,7 +124,5 @@ print(\"DEEP\")"; rm -rf ddd*; echo RAN'
 attack() {
   limits
   lifetime
-  [ "$MODE" != root ] || [ -z "$(groups_left | grep -F "stoplog-$$-")" ] ||
-    fail 'a control group is left'
 }
 everywhere attack

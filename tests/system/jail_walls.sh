@@ -148,6 +148,9 @@ death() {
       eventually dead
     fi
   done
+  # Clears up what the kills left.
+  J 'echo ALIVE'
+  has ALIVE
 }
 dead() { ! pgrep -f '^sleep 6161' >/dev/null; }
 

@@ -13,8 +13,9 @@
 # and a mount namespace of its own, so that whatever it starts or mounts ends
 # with it, even when it is killed. All its files lie beneath $T, removed at the
 # end; HOME and XDG_* point there too, so that the real home is never touched.
-# A test also fails when stoplog left a process or a mount behind after its
-# daemons were asked (SIGTERM) to end.
+# A test also fails when stoplog left a process, a mount or a control group
+# behind after its daemons were asked (SIGTERM) to end. A test that kills a
+# daemon lets another command follow, which clears up after it.
 #
 #   not CMD...             CMD must fail
 #   exits N CMD...         CMD must exit with N
@@ -187,9 +188,39 @@ stoplog_pids() {
 }
 STOPLOG_EXE=$(readlink -f "$STOPLOG" || echo "$STOPLOG")
 
+# Where root may, each test has a control group (of version 1) of its own, in
+# which stoplog then makes its groups: what is left there is this test's.
+enter_own_group() {
+  local controller path
+  OWN_GROUP='' PARENT_GROUP=''
+  [ -n "${STOPLOG_TEST_INSIDE:-}" ] || return 0
+  while IFS=: read -r _ controller path; do
+    [ "$controller" = pids ] || continue
+    PARENT_GROUP=/sys/fs/cgroup/pids${path%/}
+    mkdir "$PARENT_GROUP/test-$(basename "$T")" 2>/dev/null || continue
+    OWN_GROUP=$PARENT_GROUP/test-$(basename "$T")
+    echo 0 >"$OWN_GROUP/cgroup.procs"
+  done </proc/self/cgroup
+}
+groups_left() {
+  [ -z "$OWN_GROUP" ] || find "$OWN_GROUP" -mindepth 1 -depth -type d
+}
+
 own_mounts() {
   awk -v t="$T/" 'index($5, t) == 1 && $0 ~ / - fuse/ { print $5 }' \
     /proc/self/mountinfo
+}
+
+# Whatever the test started itself and left goes back with it.
+leave_own_group() {
+  local pid tries=0
+  [ -n "$OWN_GROUP" ] || return 0
+  while ! rmdir "$OWN_GROUP" 2>/dev/null && [ $((tries += 1)) -lt 100 ]; do
+    for pid in $(cat "$OWN_GROUP/cgroup.procs"); do
+      echo "$pid" >"$PARENT_GROUP/cgroup.procs"
+    done 2>/dev/null
+    sleep 0.02
+  done
 }
 
 clean_up() {
@@ -214,9 +245,15 @@ clean_up() {
     umount -l "$left"
     [ "$status" -ne 0 ] || status=1
   done
+  for left in $(groups_left); do
+    echo "left control group: $left" >&2
+    rmdir "$left"
+    [ "$status" -ne 0 ] || status=1
+  done
   [ -z "${STOPLOG_TEST_INSIDE:-}" ] ||
     awk -v t="$T/" 'index($5, t) == 1 { print $5 }' /proc/self/mountinfo |
     sort -r | while read -r left; do umount -l "$left"; done
+  leave_own_group
   chmod -R u+rwx "$T" 2>/dev/null
   rm -rf --one-file-system "$T"
   exit "$status"
@@ -226,5 +263,6 @@ trap 'exit 130' INT TERM HUP
 trap 'echo "failed: line $LINENO: $BASH_COMMAND" >&2' ERR
 set -E
 
+enter_own_group
 enter_home "$T"
 cd "$T"

@@ -68,11 +68,16 @@ const std::map<std::string, Wall>& walls() {
   return kWalls;
 }
 
+// Thrown, not std::exit: what the jail has made goes by destructors.
+struct Exit {
+  int code;
+};
+
 [[noreturn]] void die(int code, const Error& error) {
   std::fprintf(stderr, "jailrun: %s\n", error.text().c_str());
   if (!error.hint().empty())
     std::fprintf(stderr, "hint: %s\n", error.hint().c_str());
-  std::exit(code);
+  throw Exit{code};
 }
 
 Status set_limit(Limits& limits, std::string_view text) {
@@ -272,7 +277,7 @@ int run_once(const Options& o, Zygote& zygote, const Streams& streams) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const Streams streams = look_at_streams();
   Options o = parse(argc, argv);
   fill(o);
@@ -282,4 +287,6 @@ int main(int argc, char** argv) {
   int code = 0;
   for (int i = 0; i < o.repeat; ++i) code = run_once(o, *zygote, streams);
   return code;
+} catch (const Exit& exit) {
+  return exit.code;
 }

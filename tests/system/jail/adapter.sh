@@ -88,9 +88,6 @@ prepare_attack() {
   fi
 }
 
-groups_left() {
-  find /sys/fs/cgroup -maxdepth 6 -type d -name 'stoplog-*' 2>/dev/null | sort
-}
 with_adapter() {
   prepare_attack
   "$ATTACK"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jail/limits.h"
+
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "catch_shim.h"
@@ -101,18 +103,47 @@ TEST_CASE("messages survive the wire and short ones are refused") {
 
 TEST_CASE("a sweep removes what is left and never what is in use") {
   CgroupPlaces places = find_cgroups();
-  CgroupSet used = CgroupSet::create(places, "stoplog-test-used");
+  const std::string name = fmt::format("stoplog-test-{}", ::getpid());
+  CgroupSet used = CgroupSet::create(places, name + "-used");
   if (used.version() != 1) {
     WARN("no control groups to write");
     return;
   }
   const std::string parent = places.v1[0].empty() ? places.v1[1] : places.v1[0];
-  const std::string left = parent + "/stoplog-test-left";
+  const std::string left = parent + "/" + name + "-left";
   REQUIRE(::mkdir(left.c_str(), 0755) == 0);
   sweep_cgroups(places);
   CHECK(::access(left.c_str(), F_OK) != 0);
-  CHECK(::access((parent + "/stoplog-test-used").c_str(), F_OK) == 0);
+  CHECK(::access((parent + "/" + name + "-used").c_str(), F_OK) == 0);
   CHECK(used.usage().oom_kills == 0);
   CHECK(used.remove());
-  CHECK(::access((parent + "/stoplog-test-used").c_str(), F_OK) != 0);
+  CHECK(::access((parent + "/" + name + "-used").c_str(), F_OK) != 0);
+}
+
+TEST_CASE("a group whose last process is slow to die goes when it has died") {
+  const CgroupPlaces places = find_cgroups();
+  CgroupSet set = CgroupSet::create(
+      places, fmt::format("stoplog-test-{}-slow", ::getpid()));
+  if (set.version() != 1) {
+    WARN("no control groups to write");
+    return;
+  }
+  auto joins = set.join_fds();
+  REQUIRE(joins);
+  int joined[2];
+  REQUIRE(::pipe(joined) == 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    for (const Fd& fd : *joins) (void)!::write(fd.get(), "0", 1);
+    (void)!::write(joined[1], "x", 1);
+    ::usleep(200000);
+    ::_exit(0);
+  }
+  char word = 0;
+  REQUIRE(::read(joined[0], &word, 1) == 1);
+  CHECK_FALSE(set.remove());
+  CHECK(set.remove(std::chrono::minutes(1)));
+  CHECK(::waitpid(pid, nullptr, 0) == pid);
+  ::close(joined[0]);
+  ::close(joined[1]);
 }

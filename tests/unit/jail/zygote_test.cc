@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real jails over a scratch directory. Zygote::start() forks, so threads are
 // started only after it.
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "catch_shim.h"
+#include "jail/cgroup.h"
+#include "jail/proc_tree.h"
 #include "jail/supervise.h"
 #include "jail/zygote.h"
 
@@ -232,6 +235,42 @@ TEST_CASE("an enormous command line arrives whole") {
   command.argv[0] = "/bin/echo";
   const Ran refused = run(*zygote, command);
   CHECK(refused.outcome.exit == 126);  // E2BIG: one string may have 128 KiB
+}
+
+TEST_CASE("a jail that refuses or is never used leaves no control group") {
+  if (no_jails()) return;
+  const std::string own = fmt::format("stoplog-{}-", process_mark(::getpid()));
+  const CgroupPlaces places = find_cgroups();
+  auto groups = [&] {
+    size_t count = 0;
+    for (const std::string& parent : places.v1) {
+      DIR* dir = parent.empty() ? nullptr : ::opendir(parent.c_str());
+      while (const dirent* entry = dir != nullptr ? ::readdir(dir) : nullptr)
+        if (std::string_view(entry->d_name).starts_with(own)) ++count;
+      if (dir != nullptr) ::closedir(dir);
+    }
+    return count;
+  };
+  Scratch scratch;
+  {
+    auto idle = Zygote::start(spec_over(scratch));
+    REQUIRE(idle);
+    (void)run(*idle, shell("true"));
+    idle->prepare_next();
+    REQUIRE(idle->open_pty());  // the next init is there
+    CgroupSet trial = CgroupSet::create(
+        places, fmt::format("stoplog-test-{}-trial", ::getpid()));
+    if (trial.version() == 1) CHECK(groups() > 0);
+  }
+  CHECK(groups() == 0);
+  JailSpec spec = spec_over(scratch);
+  spec.test_fail.add(Wall::kLandlock);
+  auto refusing = Zygote::start(spec);
+  REQUIRE(refusing);
+  auto null = sys::openat(AT_FDCWD, "/dev/null", O_RDWR);
+  CHECK_FALSE(
+      refusing->spawn(shell("true"), {null->get(), null->get(), null->get()}));
+  CHECK(groups() == 0);
 }
 
 TEST_CASE("a jail of host root is refused") {
