@@ -101,6 +101,9 @@ void Output::start_pager() {
   if (command.empty() || command == "cat") return;
   auto pipe = sys::pipe();
   if (!pipe) return;
+  // What we print is UTF-8, and checked: less would else show our own marks as
+  // <E2><80><A6> wherever no locale is set (su -, cron, containers).
+  ::setenv("LESSCHARSET", "utf-8", 0);
   // Ctrl-C is the pager's: ours is to end when it does.
   auto child = Child::spawn(
       {.argv = {"/bin/sh", "-c", command}, .fds = {{pipe->read.get(), 0}}});

@@ -142,22 +142,28 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
     }
     if (!named && !within) continue;
     if (!named) {
-      if (change.is_danger() && !request.danger) {
+      bool shy = change.is_danger() && !request.danger;
+      if (request.keep_rejected || shy) {
+        Opinion before = TRY(opinion(plan, change));
+        if (request.keep_rejected && before.decided == Decided::kRejected) {
+          report.rejected.push_back(change.path);
+          continue;
+        }
+        // What was decided stands, parts of it one by one too; of a danger
+        // only when the person named it then.
+        bool decided = before.decided == Decided::kApproved ||
+                       before.decided == Decided::kPartial;
+        if (decided && !before.stale &&
+            (!shy || plan.find(change.path)->confirmed))
+          continue;
+      }
+      if (shy) {
         report.dangers.push_back(change.path);
         continue;
       }
       if (change.ignored && request.all && !request.include_ignored) {
         report.ignored.push_back(change.path);
         continue;
-      }
-      if (request.keep_rejected) {
-        Opinion before = TRY(opinion(plan, change));
-        if (before.decided == Decided::kRejected) {
-          report.rejected.push_back(change.path);
-          continue;
-        }
-        // Parts of it were decided one by one: that stands.
-        if (before.decided != Decided::kNone && !before.stale) continue;
       }
     }
     Decision decision =

@@ -265,6 +265,50 @@ TEST_CASE("a rejected change stays rejected and is left out by commit -a") {
   CHECK(desk.approve_paths({"nowhere"}).error().code() == Code::kUsage);
 }
 
+TEST_CASE("a danger that was decided by name does not stop commit -a") {
+  Desk desk;
+  desk.branch();
+  put(desk.draft + "/plain", "x\n");
+  put(desk.draft + "/.envrc", "export A=1\n");
+  desk.look();
+  REQUIRE(desk.set.find(path(".envrc"))->is_danger());
+  ApproveRequest all;
+  all.all = all.keep_rejected = true;
+  SECTION("undecided it is left over") {
+    auto report = approve(desk.plan, desk.set, all);
+    REQUIRE(report);
+    CHECK(report->dangers == std::vector{path(".envrc")});
+  }
+  SECTION("approved") {
+    REQUIRE(desk.approve_paths({".envrc"}));
+    auto report = approve(desk.plan, desk.set, all);
+    REQUIRE(report);
+    CHECK(report->dangers.empty());
+    CHECK(report->approved == std::vector{path("plain")});
+    REQUIRE(desk.commit_now());
+    CHECK(std::filesystem::exists(desk.ws + "/.envrc"));
+  }
+  SECTION("approved and then changed it is left over again") {
+    REQUIRE(desk.approve_paths({".envrc"}));
+    put(desk.draft + "/.envrc", "export A=2\n");
+    desk.look();
+    auto report = approve(desk.plan, desk.set, all);
+    REQUIRE(report);
+    CHECK(report->dangers == std::vector{path(".envrc")});
+  }
+  SECTION("rejected") {
+    RejectRequest request{.paths = {path(".envrc")}, .reason = "no"};
+    REQUIRE(reject(desk.plan, desk.set, request));
+    auto report = approve(desk.plan, desk.set, all);
+    REQUIRE(report);
+    CHECK(report->dangers.empty());
+    CHECK(report->rejected == std::vector{path(".envrc")});
+    REQUIRE(desk.commit_now());
+    CHECK(!std::filesystem::exists(desk.ws + "/.envrc"));
+    CHECK(std::filesystem::exists(desk.ws + "/plain"));
+  }
+}
+
 TEST_CASE("undo restores everything and can itself be undone") {
   Desk desk;
   put(desk.ws + "/edit", "old\n");
