@@ -65,7 +65,7 @@ void print(Output& out, const Check& check) {
 
 Result<int> run(Context& context, const Args& args) {
   const draft::Layout& layout = *TRY(context.layout());
-  std::vector<Check> checks = {check_fuse()};
+  std::vector<Check> checks = {check_kernel(), check_fuse()};
   jail::ProbeReport probe =
       jail::probe_jail(draft::jail_identity("doctor", {}));
   checks.insert(checks.end(), probe.checks.begin(), probe.checks.end());

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/escape.h"
+#include "base/sys_kernel.h"
 
 namespace stoplog::cli {
 
@@ -15,9 +16,11 @@ Result<const draft::Layout*> Context::layout() {
 }
 
 Result<const draft::Workspace*> Context::workspace() {
-  if (!workspace_)
+  if (!workspace_) {
+    TRY(sys::need_kernel());
     workspace_ =
         TRY(draft::find_workspace({.given = globals_.workspace, .cwd = "."}));
+  }
   return &*workspace_;
 }
 

@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "base/sys_file.h"
 #include "base/sys_fuse.h"
+#include "base/sys_kernel.h"
 #include "base/temp_file.h"
 #include "base/units.h"
 #include "draft/store.h"
@@ -34,6 +35,20 @@ bool in_path(const char* program) {
 }
 
 }  // namespace
+
+Check check_kernel() {
+  sys::KernelVersion version = sys::kernel_version();
+  Check check{
+      .name = "kernel",
+      .detail = fmt::format("Linux {}.{}", version.major, version.minor),
+      .hint = {}};
+  if (auto new_enough = sys::need_kernel(); !new_enough) {
+    check.verdict = Verdict::kFail;
+    check.detail += ": too old";
+    check.hint = new_enough.error().hint();
+  }
+  return check;
+}
 
 Check check_fuse() {
   Check check{

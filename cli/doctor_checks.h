@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at beside the jail: FUSE, watches, reflink, room on the
+// What `doctor` looks at beside the jail: the kernel, FUSE, watches, reflink, room on the
 // disk, what earlier runs left. Each check is tried, not guessed, and tells its
 // consequence and what to do. Nothing is changed.
 #pragma once
@@ -12,6 +12,7 @@
 
 namespace stoplog::cli {
 
+jail::Check check_kernel();
 jail::Check check_fuse();
 jail::Check check_watches();
 jail::Check check_reflink(const draft::Layout& layout);
