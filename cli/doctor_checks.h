@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at beside the jail: the kernel, FUSE, watches, reflink, room on the
-// disk, what earlier runs left. Each check is tried, not guessed, and tells its
-// consequence and what to do. Nothing is changed.
+// What `doctor` looks at beside the jail: the kernel, FUSE, watches, reflink,
+// room on the disk, what earlier runs left. Each check is tried, not guessed,
+// and tells its consequence and what to do. Nothing is changed.
 #pragma once
 
 #include <vector>
