@@ -50,23 +50,6 @@ Result<Stat> statx_call(int dir, const char* name, int flags) {
   return from_statx(s);
 }
 
-// The size of an xattr can change between two calls: ask until it fits.
-template <typename Call>
-Result<std::string> sized(Call call) {
-  std::string value(256, '\0');
-  for (;;) {
-    ssize_t n = call(value.data(), value.size());
-    if (n >= 0) {
-      value.resize(static_cast<size_t>(n));
-      return value;
-    }
-    if (errno != ERANGE) return fail_errno(errno);
-    n = call(nullptr, size_t{0});
-    if (n < 0) return fail_errno(errno);
-    value.resize(static_cast<size_t>(n) + 64);
-  }
-}
-
 }  // namespace
 
 Result<Fd> openat(int dir, const char* path, int flags, mode_t mode) {
