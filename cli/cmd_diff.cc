@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sys_file.h"
-#include "base/temp_file.h"
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
+#include "cli/progress_line.h"
 #include "diff/patch.h"
 #include "diff/render.h"
 
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"stat"},          {"name-status"},
-                                   {"json"},          {"html", 0, "FILE"},
-                                   {"null", 'z'},     {"unified", 'U', "N"},
-                                   {"exit-code"},     {"from", 0, "MARK"},
-                                   {"to", 0, "MARK"}, {"ignored"},
+constexpr OptionSpec kOptions[] = {{"stat"},
+                                   {"name-status"},
+                                   {"json"},
+                                   {"null", 'z'},
+                                   {"unified", 'U', "N"},
+                                   {"exit-code"},
+                                   {"from", 0, "MARK"},
+                                   {"to", 0, "MARK"},
+                                   {"ignored"},
                                    {"no-pager"}};
 
 // The view that --from and --to ask for; null when the draft's own will do.
@@ -37,24 +40,6 @@ struct Shown {
   std::vector<RelPath> paths;
   unsigned context_lines = 3;
 };
-
-// The page whole or not at all.
-Status write_page(const std::string& file, const Shown& shown,
-                  const diff::RenderOptions& options) {
-  std::string page;
-  TRY(diff::render_html(shown.view, shown.set, options,
-                        [&](std::string_view s) { page += s; }));
-  size_t slash = file.rfind('/');
-  std::string directory = slash == std::string::npos ? "."
-                          : slash == 0               ? "/"
-                                                     : file.substr(0, slash);
-  Fd dir = TRY_CTX(sys::openat(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY),
-                   fmt::format("cannot open '{}'", directory));
-  std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
-  TRY_CTX(write_file(dir.get(), name, page, 0644),
-          fmt::format("cannot write '{}'", file));
-  return {};
-}
 
 Status show(Context& context, const Args& args, const Opened& opened,
             const Shown& shown) {
@@ -78,8 +63,14 @@ Status show(Context& context, const Args& args, const Opened& opened,
         sink);
     return {};
   }
-  if (auto file = args.value("html")) return write_page(*file, shown, options);
   if (!args.has("no-pager")) context.out.start_pager();
+  // Whoever leaves the pager, or took enough lines, need not wait for the rest.
+  // On a terminal the patch itself shows how far it is.
+  ProgressLine line("writing the patch");
+  options.progress = [&](size_t done, size_t total) {
+    if (!context.out.terminal()) line.update(done, total);
+    return !context.out.dead();
+  };
   if (args.has("name-status") || args.has("null")) {
     TRY(diff::render_name_status(shown.view, shown.set, options,
                                  args.has("null"), sink));
@@ -92,8 +83,10 @@ Status show(Context& context, const Args& args, const Opened& opened,
         TRY(diff::write_patch(shown.view, shown.set,
                               {.context = shown.context_lines,
                                .paths = shown.paths,
-                               .ignored = args.has("ignored")},
+                               .ignored = args.has("ignored"),
+                               .progress = options.progress},
                               sink));
+    line.clear();
     for (const std::string& line : report.not_in_patch) context.out.note(line);
   }
   return {};
@@ -126,13 +119,12 @@ Result<int> run(Context& context, const Args& args) {
   std::unique_ptr<fs::View> between = TRY(wanted_view(opened, args));
   const fs::View& view =
       between ? *between : static_cast<const fs::View&>(*opened.view);
-  bool json = args.has("json"), html = args.value("html").has_value();
+  bool json = args.has("json");
   // A patch for a program needs nothing but itself.
-  bool plain = !json && !html && !args.has("stat") && !context.out.terminal() &&
+  bool plain = !json && !args.has("stat") && !context.out.terminal() &&
                !context.out.color();
-  diff::DiffOptions options{.digest = json || html,
-                            .count_lines = json || html || args.has("stat"),
-                            .risks = !plain};
+  diff::DiffOptions options{
+      .digest = json, .count_lines = json || args.has("stat"), .risks = !plain};
   diff::ChangeSet set =
       TRY(changes_in(view, opened, TRY(load_policy(context)), options));
   Shown shown{view, set, std::move(paths), lines};
@@ -159,7 +151,6 @@ extern const Command k_diff_command{
         "      --name-status  git's letters and names\n"
         "  -z, --null         the same, names raw and ended by NUL\n"
         "      --json         for programs\n"
-        "      --html FILE    a page that stands alone\n"
         "  -U, --unified N    lines of context (3)\n"
         "      --from MARK    from a mark instead of the real tree: @4 is "
         "before\n"

@@ -57,19 +57,6 @@ Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
   return diff::view_between(std::move(before), std::move(after));
 }
 
-Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
-                                   const draft::Policy& policy,
-                                   diff::DiffOptions options) {
-  options.real_root = opened.workspace;
-  options.include_ignored = policy.ignored.value == "commit";
-  for (const std::string& glob : policy.always_ask.value)
-    options.rules.push_back({.glob = glob,
-                             .level = diff::Level::kDanger,
-                             .code = "always-ask",
-                             .message = "the policy always asks for this"});
-  return diff::build_change_set(view, options);
-}
-
 Status with_tree(Context& context, Opened& opened,
                  const std::function<Status(fs::Tree&)>& use) {
   opened.lock.reset();

@@ -34,11 +34,6 @@ Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
                                                fs::Position from,
                                                fs::Position to);
 
-// changes_of() for another view of the draft.
-Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
-                                   const draft::Policy& policy,
-                                   diff::DiffOptions options);
-
 // The tree itself under the draft's exclusive lock; only when no daemon lives
 // (it would be asked instead). The shared lock of `opened` is given up for it.
 Status with_tree(Context& context, Opened& opened,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "base/sys_file.h"
+#include "cli/progress_line.h"
 #include "draft/layout.h"
 #include "fs/tree.h"
 #include "gate/commits.h"
@@ -119,6 +120,12 @@ Result<draft::Policy> load_policy(Context& context, std::string_view preset) {
 Result<diff::ChangeSet> changes_of(const Opened& opened,
                                    const draft::Policy& policy,
                                    diff::DiffOptions options) {
+  return changes_in(*opened.view, opened, policy, std::move(options));
+}
+
+Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
+                                   const draft::Policy& policy,
+                                   diff::DiffOptions options) {
   options.real_root = opened.workspace;
   options.include_ignored = policy.ignored.value == "commit";
   for (const std::string& glob : policy.always_ask.value)
@@ -126,7 +133,9 @@ Result<diff::ChangeSet> changes_of(const Opened& opened,
                              .level = diff::Level::kDanger,
                              .code = "always-ask",
                              .message = "the policy always asks for this"});
-  return diff::build_change_set(*opened.view, options);
+  ProgressLine line("comparing");
+  options.progress = line.callback();
+  return diff::build_change_set(view, options);
 }
 
 }  // namespace stoplog::cli

@@ -76,5 +76,9 @@ Result<draft::Policy> load_policy(Context& context,
 Result<diff::ChangeSet> changes_of(const Opened& opened,
                                    const draft::Policy& policy,
                                    diff::DiffOptions options = {});
+// The same of another view of the draft: at a mark, or between two.
+Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
+                                   const draft::Policy& policy,
+                                   diff::DiffOptions options);
 
 }  // namespace stoplog::cli

@@ -37,6 +37,7 @@ class Output {
   unsigned width() const;  // columns of the terminal, 80 when unknown
 
   void write(std::string_view text);
+  bool dead() const { return dead_; }  // whoever read stdout is gone
   // One line to stderr: "stoplog: text".
   void note(std::string_view text);
   void hint(std::string_view text);

@@ -57,19 +57,18 @@ void set_directories_aside(ChangeSet& set) {
     auto it = std::lower_bound(left.begin(), left.end(), directory);
     return it != left.end() && it->is_within(directory);
   };
-  std::vector<Change> shown;
-  shown.reserve(set.changes.size());
-  for (size_t i = 0; i < set.changes.size(); i++) {
-    Change& change = set.changes[i];
+  // In place: a change is half a kilobyte, and there may be a million.
+  const Change* end = set.changes.data() + set.changes.size();
+  std::erase_if(set.changes, [&](Change& change) {
     bool comes = change.kind == Kind::kAdded && is_dir(change.after);
     bool goes = change.kind == Kind::kDeleted && is_dir(change.before);
-    bool told = i + 1 < set.changes.size() &&
-                set.changes[i + 1].path.is_within(change.path);
-    bool aside = change.git == nullptr &&
-                 ((comes && told) || (goes && (told || emptied(change.path))));
-    (aside ? set.directories : shown).push_back(std::move(change));
-  }
-  set.changes = std::move(shown);
+    if ((!comes && !goes) || change.git != nullptr) return false;
+    const Change* next = &change + 1;  // not moved yet
+    bool told = next != end && next->path.is_within(change.path);
+    if (!told && !(goes && emptied(change.path))) return false;
+    set.directories.push_back(std::move(change));
+    return true;
+  });
 }
 
 void name_links(std::vector<Change>& changes) {
@@ -101,12 +100,21 @@ void make_groups(ChangeSet& set, GitFacts& facts) {
 // Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes,
                    const ExamineContext& context) {
-  TRY(parallel_for(
-      changes.size(), context.options.threads, [&](size_t i) -> Status {
-        TRY_CTX(examine(changes[i], context),
-                fmt::format("cannot compare '{}'", changes[i].path.str()));
-        return {};
-      }));
+  auto look = [&](size_t i) -> Status {
+    Change& change = changes[i];
+    bool directory = is_dir(change.after ? change.after : change.before);
+    change.ignored = !is_inside_git(change) &&
+                     context.facts.is_ignored(change.path, directory);
+    TRY_CTX(examine(change, context),
+            fmt::format("cannot compare '{}'", change.path.str()));
+    return {};
+  };
+  std::function<void(size_t)> tell;
+  if (context.options.progress)
+    tell = [&](size_t begun) {
+      context.options.progress(begun, changes.size());
+    };
+  TRY(parallel_for(changes.size(), context.options.threads, look, tell));
   std::erase_if(changes, [](Change& change) {
     auto kind = kind_of(change);
     if (kind) change.kind = *kind;
@@ -146,11 +154,6 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   }
   GitFacts facts(options.real_root);
   std::vector<GitParts> git = take_git_parts(set.changes);
-  for (Change& change : set.changes)
-    change.ignored =
-        !is_inside_git(change) &&
-        facts.is_ignored(change.path,
-                         is_dir(change.after ? change.after : change.before));
   TRY(examine_all(set.changes, {view, options, facts}));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));

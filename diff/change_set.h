@@ -35,6 +35,9 @@ namespace stoplog::diff {
 
 // Where patches and listings go, piece by piece.
 using Sink = std::function<void(std::string_view)>;
+// Called now and then, on the calling thread, with how many changes are done
+// and how many there are. False: nobody reads on, the rest may be left out.
+using Progress = std::function<bool(size_t, size_t)>;
 
 enum class Kind { kAdded, kModified, kDeleted, kRenamed, kMode, kType };
 enum class Level { kInfo, kWarn, kDanger };
@@ -47,6 +50,7 @@ struct Risk {
 };
 
 struct GitChange;  // diff/git_meta.h
+struct Edit;       // diff/hunks.h
 
 struct Change {
   RelPath path;  // for a deletion, where it was in the base
@@ -69,6 +73,9 @@ struct Change {
   bool too_large = false;
   // Unset for what has no lines (binary, too large, not a regular file).
   std::optional<uint64_t> lines_added, lines_deleted;
+  // The edits of two texts, when they were looked for and are few: whoever
+  // compares them again need not search (diff_texts() checks).
+  std::shared_ptr<const std::vector<Edit>> edits;
 
   uint32_t command = 0;  // of the timeline; 0: unknown
   bool ignored = false;  // by the base's .gitignore rules
@@ -145,6 +152,8 @@ struct DiffOptions {
   std::string real_root;
   std::vector<PolicyRule> rules;
   unsigned threads = 0;  // 0: as many as the machine has, at most 4
+  // Of the reading; its answer means nothing, a change set is always whole.
+  Progress progress;
 };
 
 Result<ChangeSet> build_change_set(const fs::View& view,

@@ -11,17 +11,20 @@
 namespace stoplog::diff {
 namespace {
 
-using Text = std::optional<std::string>;
+// Null for what is no file or too large.
+using Text = SharedText;
+
+// More edits than this are not kept with the change.
+constexpr size_t kEditsKept = 256;
 
 bool is_file(const std::optional<fs::NodeState>& state) {
   return state && state->type == fs::Type::kFile && state->content;
 }
 
-// Content that fits; unset for what is no file or too large.
 Result<Text> load(const std::optional<fs::NodeState>& state) {
-  if (!is_file(state) || state->content->size() > kTextLimit)
-    return std::nullopt;
-  return TRY(read_content(*state->content, kTextLimit));
+  if (!is_file(state) || state->content->size() > kTextLimit) return nullptr;
+  return std::make_shared<const std::string>(
+      TRY(read_content(*state->content, kTextLimit)));
 }
 
 bool same_attributes(const fs::NodeState& a, const fs::NodeState& b) {
@@ -82,19 +85,27 @@ Result<bool> looks_binary(const std::optional<fs::NodeState>& state,
                    std::byte{0}) != head.begin() + static_cast<long>(got);
 }
 
-Status count_lines(Change& change, Text old_text, Text new_text) {
-  if (change.binary || change.too_large) return {};
-  if (!old_text && !new_text) return {};
-  auto diff = diff_texts(old_text ? std::move(*old_text) : "",
-                         new_text ? std::move(*new_text) : "");
-  if (diff) {
-    change.lines_added = diff->lines_added();
-    change.lines_deleted = diff->lines_deleted();
-    return {};
+// The line differences of a text that changed; none for what has no lines.
+Result<std::optional<TextDiff>> compare(Change& change, const Text& old_text,
+                                        const Text& new_text) {
+  if (change.binary || change.too_large || (!old_text && !new_text))
+    return std::nullopt;
+  static const Text nothing = std::make_shared<const std::string>();
+  auto diff =
+      diff_texts(old_text ? old_text : nothing, new_text ? new_text : nothing);
+  if (!diff) {
+    if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
+    change.too_large = true;
+    return std::nullopt;
   }
-  if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
-  change.too_large = true;
-  return {};
+  if (old_text && new_text && diff->edits.size() <= kEditsKept)
+    change.edits = std::make_shared<const std::vector<Edit>>(diff->edits);
+  return std::move(*diff);
+}
+
+std::optional<std::string_view> view_of(const Text& text) {
+  if (!text) return std::nullopt;
+  return *text;
 }
 
 bool is_restorable(const Change& change, const Text& text, GitFacts& facts) {
@@ -129,12 +140,22 @@ Status examine(Change& change, const ExamineContext& context) {
   change.content_changed =
       sizes_differ || !has_both || !TRY(same_bytes(change, old_text, new_text));
   if (!kind_of(change)) return {};
+  std::optional<TextDiff> diff;
+  if (!held_back && asked) {
+    change.binary = TRY(looks_binary(change.before, old_text)) ||
+                    TRY(looks_binary(change.after, new_text));
+    change.too_large = (is_file(change.before) && !old_text) ||
+                       (is_file(change.after) && !new_text);
+    if (change.content_changed && (options.count_lines || options.risks))
+      diff = TRY(compare(change, old_text, new_text));
+  }
   bool covered = !held_back || change.kind == Kind::kDeleted;
   if (options.risks) {
     Subject subject{
         .change = change,
-        .old_text = old_text,
-        .new_text = new_text,
+        .old_text = view_of(old_text),
+        .new_text = view_of(new_text),
+        .diff = diff ? &*diff : nullptr,
         .restorable = is_restorable(change, old_text, context.facts),
         .real_root = options.real_root};
     change.risks = assess(subject, options.rules);
@@ -150,18 +171,14 @@ Status examine(Change& change, const ExamineContext& context) {
                     change.new_sha256));
     }
   }
-  if (held_back || !asked) return {};
-  change.binary = TRY(looks_binary(change.before, old_text)) ||
-                  TRY(looks_binary(change.after, new_text));
-  change.too_large = (is_file(change.before) && !old_text) ||
-                     (is_file(change.after) && !new_text);
-  if (options.count_lines && !change.content_changed &&
-      (is_file(change.before) || is_file(change.after)) && !change.binary) {
+  if (held_back || !options.count_lines) return {};
+  if (diff) {
+    change.lines_added = diff->lines_added();
+    change.lines_deleted = diff->lines_deleted();
+  } else if (!change.content_changed && !change.binary &&
+             (is_file(change.before) || is_file(change.after))) {
     change.lines_added = change.lines_deleted = 0;
-    return {};
   }
-  if (options.count_lines)
-    TRY(count_lines(change, std::move(old_text), std::move(new_text)));
   return {};
 }
 

@@ -26,9 +26,19 @@ struct Side {
   std::string mode;
   std::string id{kNoId};
   uint64_t size = 0;
-  std::optional<std::string> text;
+  SharedText text;
   const fs::Content* content = nullptr;
 };
+
+SharedText shared(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
+
+// Of a side that is absent: nothing.
+SharedText text_or_nothing(const Side& side) {
+  static const SharedText nothing = shared("");
+  return side.text ? side.text : nothing;
+}
 
 Result<Side> side_of(const State& state, uint64_t max_literal) {
   Side side;
@@ -36,11 +46,11 @@ Result<Side> side_of(const State& state, uint64_t max_literal) {
   side.exists = true;
   side.mode = git_mode(state);
   if (state->type == fs::Type::kSymlink) {
-    side.text = state->target;
+    side.text = shared(state->target);
   } else {
     side.content = state->content.get();
     if (side.content->size() <= kTextLimit)
-      side.text = TRY(read_content(*side.content, kTextLimit));
+      side.text = shared(TRY(read_content(*side.content, kTextLimit)));
   }
   side.size = side.text ? side.text->size() : side.content->size();
   if (side.text) {
@@ -63,12 +73,13 @@ std::string name_line(std::string_view mark, std::string_view prefix,
 
 // git's percentage: how much of the larger side is in both. Not checked by
 // `git apply`; for a reader.
-unsigned similarity(const Side& before, const Side& after) {
+unsigned similarity(const Side& before, const Side& after,
+                    const std::vector<Edit>* known) {
   if (before.id == after.id && before.id != kNoId) return 100;
   if (!before.text || !after.text || before.text->empty() ||
       after.text->empty())
     return 0;
-  auto diff = diff_texts(*before.text, *after.text);
+  auto diff = diff_texts(before.text, after.text, known);
   if (!diff) return 0;
   uint64_t gone = 0;
   for (const Edit& e : diff->edits)
@@ -80,9 +91,9 @@ unsigned similarity(const Side& before, const Side& after) {
 
 class FilePatch {
  public:
-  FilePatch(const FilePatchOptions& options, std::vector<std::string>& left_out,
-            const Sink& sink)
-      : options_(options), left_out_(left_out), sink_(sink) {}
+  FilePatch(const FilePatchOptions& options, const std::vector<Edit>* known,
+            std::vector<std::string>& left_out, const Sink& sink)
+      : options_(options), known_(known), left_out_(left_out), sink_(sink) {}
 
   // `old_path` and `path` differ for a rename only.
   Status write(const RelPath& old_path, const RelPath& path, Side before,
@@ -103,8 +114,8 @@ class FilePatch {
     if (renamed)
       head +=
           fmt::format("similarity index {}%\nrename from {}\nrename to {}\n",
-                      similarity(before, after), quote_name(old_path.str()),
-                      quote_name(path.str()));
+                      similarity(before, after, known_),
+                      quote_name(old_path.str()), quote_name(path.str()));
     bool same = before.exists && after.exists && before.id == after.id &&
                 before.id != kNoId;
     if (same && same_mode && !renamed) return {};
@@ -126,7 +137,8 @@ class FilePatch {
       return side.text && side.text->find('\0') != std::string::npos;
     };
     if (text && !has_nul(before) && !has_nul(after)) {
-      auto diff = diff_texts(before.text.value_or(""), after.text.value_or(""));
+      auto diff =
+          diff_texts(text_or_nothing(before), text_or_nothing(after), known_);
       if (diff) {
         sink_(name_line("---", "a/", old_path, before.exists));
         sink_(name_line("+++", "b/", path, after.exists));
@@ -154,7 +166,7 @@ class FilePatch {
 
   Status write_side(const Side& side) const {
     if (side.text || !side.exists)
-      return write_literal(side.text.value_or(""), sink_);
+      return write_literal(*text_or_nothing(side), sink_);
     return write_literal(*side.content, sink_);
   }
 
@@ -183,6 +195,7 @@ class FilePatch {
   }
 
   const FilePatchOptions& options_;
+  const std::vector<Edit>* known_;  // of the two texts; may be null
   std::vector<std::string>& left_out_;
   const Sink& sink_;
 };
@@ -218,13 +231,14 @@ std::string git_mode(const State& state) {
 Status write_file_patch(const Change& change, const FilePatchOptions& options,
                         std::vector<std::string>& left_out, const Sink& sink) {
   name_unsayable(change, left_out);
-  FilePatch patch(options, left_out, sink);
   Side before = TRY(side_of(change.before, options.max_literal));
   Side after = TRY(side_of(change.after, options.max_literal));
   if (!before.exists && !after.exists) return {};
   const RelPath& old_path = change.from ? *change.from : change.path;
   bool retyped = before.exists && after.exists &&
                  change.before->type != change.after->type;
+  FilePatch patch(options, retyped ? nullptr : change.edits.get(), left_out,
+                  sink);
   if (!retyped)
     return patch.write(old_path, change.path, std::move(before),
                        std::move(after));
@@ -235,7 +249,7 @@ Status write_file_patch(const Change& change, const FilePatchOptions& options,
 Result<unsigned> similarity_of(const Change& change) {
   if (!change.content_changed) return 100u;
   return similarity(TRY(side_of(change.before, 0)),
-                    TRY(side_of(change.after, 0)));
+                    TRY(side_of(change.after, 0)), change.edits.get());
 }
 
 Status write_pure_rename(const Moved& moved, const Sink& sink) {

@@ -334,22 +334,18 @@ class Folder {
 
 std::vector<GitParts> take_git_parts(std::vector<Change>& changes) {
   std::map<std::string, GitParts> found;
-  std::vector<Change> rest;
-  for (Change& change : changes) {
+  std::erase_if(changes, [&](Change& change) {
     size_t prefix = git_prefix(change);
     const std::string& path = change.path.str();
     // A git directory that moved as a whole is a moved directory.
     bool own = prefix == 0 || change.is_moved_directory() ||
                (prefix < path.size() &&
                 is_own_change(std::string_view(path).substr(prefix + 1)));
-    if (own) {
-      rest.push_back(std::move(change));
-      continue;
-    }
+    if (own) return false;
     GitParts& git = found[path.substr(0, prefix)];
     git.parts.push_back(std::move(change));
-  }
-  changes = std::move(rest);
+    return true;
+  });
   std::vector<GitParts> out;
   for (auto& [directory, git] : found) {
     git.directory = RelPath::parse(directory).value_or(RelPath());

@@ -12,8 +12,10 @@
 // one, so approving hunks is choosing edits: apply_edits() with all gives the
 // new text byte for byte, with none the old.
 //
-// libgit2's buffer API finds the edits. It is loaded with dlopen on the first
-// call and sees two buffers and nothing else: no repository, no configuration.
+// libgit2's buffer API finds the edits, but where nothing that goes comes again
+// and no edit could lie elsewhere (diff/windows.h): there is one answer then.
+// It is loaded with dlopen on the first call that needs it and sees two buffers
+// and nothing else: no repository, no configuration.
 // Bounds: kTextLimit and kLineLimit after common head and tail are cut off;
 // beyond them diff_texts() fails with EFBIG. Thread-safe.
 #pragma once
@@ -41,10 +43,12 @@ struct Edit {
   bool operator==(const Edit&) const = default;
 };
 
+using SharedText = std::shared_ptr<const std::string>;
+
 // Where the lines of a text begin. A last line without newline is a line.
 class Lines {
  public:
-  explicit Lines(std::shared_ptr<const std::string> text);
+  explicit Lines(SharedText text);
   uint32_t count() const { return static_cast<uint32_t>(begins_.size() - 1); }
   std::string_view operator[](uint32_t i) const {  // with its newline
     return std::string_view(*text_).substr(begins_[i],
@@ -61,7 +65,7 @@ class Lines {
   uint32_t first_from(size_t byte) const;
 
  private:
-  std::shared_ptr<const std::string> text_;
+  SharedText text_;
   std::vector<uint32_t> begins_;  // one more than there are lines
 };
 
@@ -74,6 +78,10 @@ struct TextDiff {
 };
 
 Result<TextDiff> diff_texts(std::string old_text, std::string new_text);
+// `known` are the edits that an earlier call found for the same two texts: they
+// are checked, and found anew when they do not fit.
+Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
+                            const std::vector<Edit>* known = nullptr);
 
 struct Line {
   char origin = ' ';      // ' ', '-', '+'

@@ -23,14 +23,16 @@ unsigned thread_count(unsigned asked) {
 }
 
 Status parallel_for(size_t count, unsigned threads,
-                    const std::function<Status(size_t)>& work) {
+                    const std::function<Status(size_t)>& work,
+                    const std::function<void(size_t)>& tell) {
   std::atomic<size_t> next = 0;
   std::mutex mutex;  // guards failed_at and error
   size_t failed_at = count;
   std::optional<Error> error;
-  auto run = [&] {
+  auto run = [&](bool tells) {
     for (size_t i; (i = next.fetch_add(1)) < count;) {
       Status status = work(i);
+      if (tells) tell(i + 1);
       if (status) continue;
       std::lock_guard lock(mutex);
       if (i >= failed_at) continue;
@@ -43,12 +45,12 @@ Status parallel_for(size_t count, unsigned threads,
   std::vector<std::jthread> helpers;
   for (size_t i = 1; i < std::min<size_t>(thread_count(threads), useful); i++) {
     try {
-      helpers.emplace_back(run);
+      helpers.emplace_back(run, false);
     } catch (const std::system_error&) {
       break;  // no more threads to be had: fewer do the same work
     }
   }
-  run();
+  run(tell != nullptr);
   helpers.clear();  // joins
   if (error) return std::unexpected(std::move(*error));
   return {};

@@ -16,7 +16,10 @@ namespace stoplog::diff {
 // 0 becomes the machine's number of cores, at most 4.
 unsigned thread_count(unsigned asked);
 
+// `tell`, when set, is called on the calling thread after each of its items
+// with how many items were begun.
 Status parallel_for(size_t count, unsigned threads,
-                    const std::function<Status(size_t)>& work);
+                    const std::function<Status(size_t)>& work,
+                    const std::function<void(size_t)>& tell = {});
 
 }  // namespace stoplog::diff

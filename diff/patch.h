@@ -25,8 +25,7 @@ struct PatchOptions {
   bool git = false;                   // the inside of .git too
   uint64_t max_literal = 1ull << 30;  // git refuses patches beyond 1 GiB
   unsigned threads = 0;               // as DiffOptions::threads
-  // Called now and then with changes written so far and in all.
-  std::function<void(size_t, size_t)> progress;
+  Progress progress;
 };
 
 struct PatchReport {

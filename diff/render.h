@@ -29,6 +29,7 @@ struct RenderOptions {
   // Columns beyond which a line of content is cut, with a mark that says how
   // much is missing; 0: no bound. Never applies to names.
   unsigned max_columns = 2000;
+  Progress progress;  // of render_terminal()
 };
 
 // `status`: one line a change, then groups, then what to look at.
@@ -46,9 +47,6 @@ Status render_name_status(const fs::View& view, const ChangeSet& set,
 // as delta understands it; binaries are named, not printed.
 Status render_terminal(const fs::View& view, const ChangeSet& set,
                        const RenderOptions& options, const Sink& sink);
-// `diff --html`: one page that stands alone.
-Status render_html(const fs::View& view, const ChangeSet& set,
-                   const RenderOptions& options, const Sink& sink);
 // After `run`: counts and the names of dangers and deletions.
 void render_summary(const ChangeSet& set, const RenderOptions& options,
                     const Sink& sink);

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "diff/file_patch.h"
 #include "diff/git_meta.h"
+#include "diff/ordered_writer.h"
 #include "diff/paint.h"
 #include "diff/render.h"
 #include "diff/select.h"
@@ -119,26 +120,39 @@ void write_remarks(const Change& change, const RenderOptions& options,
                        mode_text(*change.after)));
 }
 
+Status write_change(const Change& change, const RenderOptions& options,
+                    const Sink& sink) {
+  write_remarks(change, options, sink);
+  if (change.git || change.is_moved_directory()) return {};
+  Colouring colouring(options, sink);
+  FilePatchOptions file{.context = options.context, .literals = false};
+  std::vector<std::string> left_out;
+  TRY_CTX(
+      write_file_patch(change, file, left_out,
+                       [&](std::string_view text) { colouring.take(text); }),
+      fmt::format("cannot show '{}'", escape(change.path.str())));
+  for (const std::string& why : left_out)
+    sink(paint(options.color, Ink::kYellow, "# " + escape(why)) + "\n");
+  return {};
+}
+
 }  // namespace
 
 Status render_terminal(const fs::View&, const ChangeSet& set,
                        const RenderOptions& options, const Sink& sink) {
-  for (size_t i : display_order(set)) {
-    const Change& change = set.changes[i];
+  OrderedWriter writer(0, sink);
+  std::vector<size_t> order = display_order(set);
+  for (size_t done = 0; done < order.size(); done++) {
+    if (options.progress && done % 256 == 0 &&
+        !options.progress(done, order.size()))
+      break;
+    const Change& change = set.changes[order[done]];
     if (!is_listed(change, options.ignored, options.paths)) continue;
-    write_remarks(change, options, sink);
-    if (change.git || change.is_moved_directory()) continue;
-    Colouring colouring(options, sink);
-    FilePatchOptions file{.context = options.context, .literals = false};
-    std::vector<std::string> left_out;
-    TRY_CTX(
-        write_file_patch(change, file, left_out,
-                         [&](std::string_view text) { colouring.take(text); }),
-        fmt::format("cannot show '{}'", escape(change.path.str())));
-    for (const std::string& why : left_out)
-      sink(paint(options.color, Ink::kYellow, "# " + escape(why)) + "\n");
+    TRY(writer.add(size_to_read(change), [&](const Sink& out) {
+      return write_change(change, options, out);
+    }));
   }
-  return {};
+  return writer.flush();
 }
 
 }  // namespace stoplog::diff

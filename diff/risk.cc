@@ -68,7 +68,7 @@ void add_text(const Subject& subject, std::vector<Risk>& risks) {
   std::string_view now = *subject.new_text;
   std::string_view old = subject.old_text.value_or("");
   if (now.find('\0') != std::string_view::npos) return;
-  std::vector<Risk> found = risks_of_text(old, now);
+  std::vector<Risk> found = risks_of_text(old, now, subject.diff);
   if (change.path.name() == "package.json") {
     std::vector<Risk> more = risks_of_package_json(old, now);
     found.insert(found.end(), more.begin(), more.end());

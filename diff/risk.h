@@ -16,6 +16,7 @@
 
 #include "diff/change_set.h"
 #include "diff/git_facts.h"
+#include "diff/hunks.h"
 
 namespace stoplog::diff {
 
@@ -25,6 +26,8 @@ struct Subject {
   const Change& change;
   std::optional<std::string_view> old_text;
   std::optional<std::string_view> new_text;
+  // Their line differences, when they have any that were looked for.
+  const TextDiff* diff = nullptr;
   // Deletions: whether git has this very content.
   bool restorable = false;
   std::string_view real_root;  // absolute links beneath it stay inside

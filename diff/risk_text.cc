@@ -13,14 +13,22 @@ namespace stoplog::diff {
 namespace {
 
 constexpr size_t kSecretsNamed = 5;
+// Each is looked for in the old text, of up to 8 MiB.
+constexpr size_t kSecretsLooked = 256;
+constexpr size_t kLineToRead = 5000;
 constexpr size_t kPackageLimit = 1 << 20;
 
-// What differs between common head and tail, widened to whole lines.
+// Lines around an edit that are looked at with it: what is added may make
+// something of the lines next to it (the head of a key is there already).
+constexpr uint32_t kAround = 3;
+
+// Lines that differ, and their neighbours.
 struct Region {
   std::string_view old_part, new_part;
 };
 
-Region changed_region(std::string_view a, std::string_view b) {
+// All between common head and tail, widened to whole lines.
+Region between_ends(std::string_view a, std::string_view b) {
   size_t shorter = std::min(a.size(), b.size());
   size_t head = static_cast<size_t>(
       std::mismatch(a.begin(), a.begin() + static_cast<long>(shorter),
@@ -35,6 +43,30 @@ Region changed_region(std::string_view a, std::string_view b) {
   while (tail > 0 && a[a.size() - tail] != '\n') tail--;
   return {a.substr(head, a.size() - head - tail),
           b.substr(head, b.size() - head - tail)};
+}
+
+std::vector<Region> regions_of(const TextDiff& diff) {
+  std::vector<Region> regions;
+  const std::vector<Edit>& edits = diff.edits;
+  for (size_t i = 0; i < edits.size();) {
+    size_t last = i;
+    while (last + 1 < edits.size() && edits[last + 1].old_line -
+                                              edits[last].old_line -
+                                              edits[last].old_count <=
+                                          2 * kAround)
+      last++;
+    uint32_t before = std::min(kAround, edits[i].old_line);
+    uint32_t old_begin = edits[i].old_line - before;
+    uint32_t new_begin = edits[i].new_line - before;
+    uint32_t old_end = edits[last].old_line + edits[last].old_count;
+    uint32_t new_end = edits[last].new_line + edits[last].new_count;
+    uint32_t after = std::min(kAround, diff.old_lines.count() - old_end);
+    regions.push_back(
+        {diff.old_lines.range(old_begin, old_end + after - old_begin),
+         diff.new_lines.range(new_begin, new_end + after - new_begin)});
+    i = last + 1;
+  }
+  return regions;
 }
 
 enum class Script { kNone, kLatin, kCyrillic, kGreek };
@@ -153,10 +185,24 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
-void add_odd(const Region& region, std::vector<Risk>& risks) {
-  if (is_plain(region.new_part)) return;
-  Odd now = look(region.new_part);
-  Odd old = is_plain(region.old_part) ? Odd() : look(region.old_part);
+Odd operator+(Odd a, const Odd& b) {
+  if (a.bidi == 0) a.first_bidi = b.first_bidi;
+  if (a.invisible == 0) a.first_invisible = b.first_invisible;
+  if (a.mixed == 0) a.first_mixed = b.first_mixed;
+  a.bidi += b.bidi;
+  a.invisible += b.invisible;
+  a.mixed += b.mixed;
+  a.escapes += b.escapes;
+  a.returns += b.returns;
+  return a;
+}
+
+void add_odd(const std::vector<Region>& regions, std::vector<Risk>& risks) {
+  Odd now, old;
+  for (const Region& region : regions) {
+    if (!is_plain(region.new_part)) now = now + look(region.new_part);
+    if (!is_plain(region.old_part)) old = old + look(region.old_part);
+  }
   auto warn = [&](std::string_view code, std::string message) {
     risks.push_back({Level::kWarn, std::string(code), std::move(message)});
   };
@@ -181,33 +227,46 @@ void add_odd(const Region& region, std::vector<Risk>& risks) {
     warn("control-character", "control characters that a terminal would obey");
 }
 
-void add_secrets(const Region& region, std::string_view old_text,
+void add_secrets(const std::vector<Region>& regions, std::string_view old_text,
                  std::vector<Risk>& risks) {
-  size_t named = 0;
-  for (const Secret& secret : find_secrets(region.new_part, 64)) {
-    if (old_text.find(secret.value) != std::string_view::npos) continue;
-    if (++named > kSecretsNamed) break;
-    // The beginning is enough to find it; the rest stays out of logs.
-    std::string_view start = secret.value.substr(0, 8);
-    risks.push_back({Level::kDanger, "secret",
-                     fmt::format("adds {} ({}…)", secret.what,
-                                 start.substr(0, start.find('\n')))});
+  size_t named = 0, compared = 0;
+  for (const Region& region : regions) {
+    for (const Secret& secret :
+         find_secrets(region.new_part, kSecretsLooked + 1)) {
+      if (++compared > kSecretsLooked) {
+        risks.push_back({Level::kDanger, "secret",
+                         "has more that looks like a secret than could be "
+                         "compared with what was there"});
+        return;
+      }
+      if (old_text.find(secret.value) != std::string_view::npos) continue;
+      if (++named > kSecretsNamed) return;
+      // The beginning is enough to find it; the rest stays out of logs.
+      std::string_view start = secret.value.substr(0, 8);
+      risks.push_back({Level::kDanger, "secret",
+                       fmt::format("adds {} ({}…)", secret.what,
+                                   start.substr(0, start.find('\n')))});
+    }
   }
 }
 
-void add_unreadable(std::string_view old_text, std::string_view new_text,
+size_t longest_line(std::string_view text) {
+  size_t most = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    most = std::max(most, end - at);
+    at = end + 1;
+  }
+  return most;
+}
+
+void add_unreadable(const std::vector<Region>& regions,
+                    std::string_view old_text, std::string_view new_text,
                     std::vector<Risk>& risks) {
-  auto longest = [](std::string_view text) {
-    size_t most = 0;
-    for (size_t at = 0; at < text.size();) {
-      size_t end = std::min(text.find('\n', at), text.size());
-      most = std::max(most, end - at);
-      at = end + 1;
-    }
-    return most;
-  };
-  size_t now = longest(new_text);
-  if (now > 5000 && longest(old_text) <= 5000)
+  size_t now = 0;
+  for (const Region& region : regions)
+    now = std::max(now, longest_line(region.new_part));
+  if (now > kLineToRead && longest_line(old_text) <= kLineToRead)
     risks.push_back(
         {Level::kWarn, "minified",
          fmt::format("a line of {} bytes: nobody can review it", now)});
@@ -240,12 +299,15 @@ bool runs_at_install(std::string_view script) {
 }  // namespace
 
 std::vector<Risk> risks_of_text(std::string_view old_text,
-                                std::string_view new_text) {
+                                std::string_view new_text,
+                                const TextDiff* diff) {
   std::vector<Risk> risks;
-  Region region = changed_region(old_text, new_text);
-  add_secrets(region, old_text, risks);
-  add_odd(region, risks);
-  add_unreadable(old_text, new_text, risks);
+  std::vector<Region> regions =
+      diff != nullptr ? regions_of(*diff)
+                      : std::vector{between_ends(old_text, new_text)};
+  add_secrets(regions, old_text, risks);
+  add_odd(regions, risks);
+  add_unreadable(regions, old_text, new_text, risks);
   return risks;
 }
 

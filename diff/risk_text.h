@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Risks that lie in the content of a text: secrets that were added, characters
-// that a reader does not see, lines that nobody can read. One pass over what
-// is new between common head and tail; what the old text has too is not new.
-// Pure; time is linear in the text.
+// that a reader does not see, lines that nobody can read. One pass over the
+// lines that were added and a few around them; what the old text has too is not
+// new. Pure; time is linear in the text.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
 #include "diff/change_set.h"
+#include "diff/hunks.h"
 
 namespace stoplog::diff {
 
-// `old_text` is empty for a new file.
+// `old_text` is empty for a new file. Without `diff`, their line differences,
+// all between common head and tail counts as added.
 std::vector<Risk> risks_of_text(std::string_view old_text,
-                                std::string_view new_text);
+                                std::string_view new_text,
+                                const TextDiff* diff = nullptr);
 
 // The entries of "scripts" in a package.json that were added or changed; the
 // ones that run at install are dangers.

@@ -15,6 +15,8 @@ constexpr uint32_t kRun = 2 * kKeep + 4;
 constexpr uint32_t kStep = 4;
 // How many lines, of both sides together, are skipped in search of a run.
 constexpr uint32_t kReach = 64;
+// How many comparisons of two lines are worth sparing the line differ.
+constexpr uint64_t kComparisons = 256;
 
 class Finder {
  public:
@@ -24,12 +26,12 @@ class Finder {
     cut_ends();
     uint32_t i = head_, j = head_;
     while (i < end_a_ || j < end_b_) {
-      Window window{i, 0, j, 0};
+      Window window{i, 0, j, 0, {}};
       bool ended = false;
-      while (!ended) ended = skip_difference(i, j);
+      while (!ended) ended = skip_difference(i, j, window.parts);
       window.old_count = i - window.old_begin;
       window.new_count = j - window.new_begin;
-      windows_.push_back(window);
+      windows_.push_back(std::move(window));
       while (i < end_a_ && j < end_b_ && a_[i] == b_[j]) i++, j++;
     }
     widen();
@@ -67,25 +69,23 @@ class Finder {
 
   // Moves i and j past lines that differ to the nearest run. True when the
   // window ends there; false when it goes on after a short run.
-  bool skip_difference(uint32_t& i, uint32_t& j) const {
+  bool skip_difference(uint32_t& i, uint32_t& j,
+                       std::vector<Edit>& parts) const {
     for (uint32_t s = 1; s <= kReach; s++) {
       for (uint32_t di = 0; di <= s; di++) {
         uint32_t x = i + di, y = j + (s - di);
         if (x > end_a_ || y > end_b_) continue;
-        if (x == end_a_ && y == end_b_) {
-          i = x;
-          j = y;
-          return true;
-        }
         uint32_t run = run_at(x, y);
         bool to_end = x + run == end_a_ && y + run == end_b_;
         if (run < kStep && !to_end) continue;
+        parts.push_back({i, x - i, j, y - j});
         bool ends = run >= kRun;
         i = ends ? x : x + run;
         j = ends ? y : y + run;
         return ends || to_end;
       }
     }
+    parts.push_back({i, end_a_ - i, j, end_b_ - j});
     i = end_a_;
     j = end_b_;
     return true;
@@ -117,11 +117,37 @@ class Finder {
   std::vector<Window> windows_;
 };
 
+// Whether lines could as well be marked one further up or down.
+bool can_move(const Lines& lines, uint32_t begin, uint32_t count) {
+  if (count == 0) return false;
+  uint32_t end = begin + count;
+  return (begin > 0 && lines[begin - 1] == lines[end - 1]) ||
+         (end < lines.count() && lines[begin] == lines[end]);
+}
+
 }  // namespace
 
 std::vector<Window> find_windows(const Lines& a, const Lines& b) {
   if (a.text() == b.text()) return {};
   return Finder(a, b).run();
+}
+
+bool parts_are_edits(const Lines& a, const Lines& b, const Window& window) {
+  uint64_t gone = 0, come = 0;
+  for (const Edit& part : window.parts) {
+    gone += part.old_count;
+    come += part.new_count;
+    if (can_move(a, part.old_line, part.old_count) ||
+        can_move(b, part.new_line, part.new_count))
+      return false;
+  }
+  if (gone * come > kComparisons) return false;
+  for (const Edit& x : window.parts)
+    for (uint32_t i = x.old_line; i < x.old_line + x.old_count; i++)
+      for (const Edit& y : window.parts)
+        for (uint32_t j = y.new_line; j < y.new_line + y.new_count; j++)
+          if (a[i] == b[j]) return false;
+  return true;
 }
 
 }  // namespace stoplog::diff

@@ -13,10 +13,16 @@ namespace stoplog::diff {
 struct Window {
   uint32_t old_begin = 0, old_count = 0;
   uint32_t new_begin = 0, new_count = 0;
+  std::vector<Edit> parts;  // what differs in it, between common runs
 };
 
 // In order and apart; all lines outside of them are the same on both sides, in
 // order. Empty when the texts are equal.
 std::vector<Window> find_windows(const Lines& a, const Lines& b);
+
+// True when the window's parts are its edits and no differ could do better:
+// nothing that goes is among what comes, so no more lines can be kept (count
+// each line on both sides), and no part can be moved up or down.
+bool parts_are_edits(const Lines& a, const Lines& b, const Window& window);
 
 }  // namespace stoplog::diff

@@ -2,7 +2,7 @@
 // The diff room on two plain directories: for system tests and for measuring.
 //
 //   difftool BASE DRAFT
-//   patch|list|summary|stat|name-status|json|html|terminal|none
+//   patch|list|summary|stat|name-status|json|terminal|none
 //            [--repo] [--moved NEW=OLD]... [-U N] [--time]
 //
 // --repo: ask BASE's git repository what is ignored and restorable. --time
@@ -77,8 +77,6 @@ Status write(const Arguments& args, const fs::View& view,
   } else if (args.form == "terminal") {
     options.terminal = true;
     TRY(render_terminal(view, set, options, sink));
-  } else if (args.form == "html") {
-    TRY(render_html(view, set, options, sink));
   } else if (args.form == "json") {
     JsonOptions json;
     json.workspace = args.base;

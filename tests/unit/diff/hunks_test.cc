@@ -4,6 +4,7 @@
 
 #include "catch_shim.h"
 #include "diff/hunks.h"
+#include "diff/windows.h"
 
 using namespace stoplog;
 using namespace stoplog::diff;
@@ -151,6 +152,89 @@ TEST_CASE("windows leave out only what is the same") {
     CHECK(*apply_edits(d, all) == b);
     CHECK(d.lines_added() <= 30);
     CHECK(d.lines_deleted() <= 30);
+  }
+}
+
+TEST_CASE("edits that are found without the library are the shortest") {
+  // Against the textbook: the longest common subsequence, by table.
+  auto kept = [](const Lines& a, const Lines& b) {
+    std::vector<std::vector<uint32_t>> best(
+        a.count() + 1, std::vector<uint32_t>(b.count() + 1));
+    for (uint32_t i = 1; i <= a.count(); i++)
+      for (uint32_t j = 1; j <= b.count(); j++)
+        best[i][j] = a[i - 1] == b[j - 1]
+                         ? best[i - 1][j - 1] + 1
+                         : std::max(best[i - 1][j], best[i][j - 1]);
+    return best[a.count()][b.count()];
+  };
+  std::mt19937 engine(10);
+  size_t without = 0, moved = 0;
+  for (int i = 0; i < 1500; i++) {
+    std::vector<std::string> lines(engine() % 60 + 1);
+    for (auto& line : lines) line = std::to_string(engine() % 40) + "\n";
+    auto edited = lines;
+    for (size_t k = engine() % 3 + 1; k > 0; k--) {
+      size_t at = engine() % edited.size();
+      std::string line = std::to_string(engine() % 80) + "\n";
+      if (engine() % 3 == 0) edited[at] = line;
+      if (engine() % 3 == 0) edited.insert(edited.begin() + long(at), line);
+      if (engine() % 3 == 0 && edited.size() > 1)
+        edited.erase(edited.begin() + long(at));
+    }
+    std::string a, b;
+    for (auto& line : lines) a += line;
+    for (auto& line : edited) b += line;
+    Lines x(std::make_shared<const std::string>(a));
+    Lines y(std::make_shared<const std::string>(b));
+    for (const Window& w : find_windows(x, y)) {
+      if (!parts_are_edits(x, y, w)) {
+        moved++;
+        continue;
+      }
+      without++;
+      uint64_t gone = 0, come = 0;
+      for (const Edit& part : w.parts)
+        gone += part.old_count, come += part.new_count;
+      uint32_t most = kept(x, y);
+      CHECK(x.count() - gone == most);
+      CHECK(y.count() - come == most);
+    }
+  }
+  CHECK(without > 300);
+  CHECK(moved > 100);
+}
+
+TEST_CASE("known edits are taken when they fit and found anew when not") {
+  auto text = [](std::string s) {
+    return std::make_shared<const std::string>(std::move(s));
+  };
+  // Not what would be found, but right: the whole text replaced.
+  std::vector<Edit> whole{{0, 3, 0, 3}};
+  auto taken = diff_texts(text("1\n2\n3\n"), text("1\nX\n3\n"), &whole);
+  REQUIRE(taken);
+  CHECK(taken->edits == whole);
+  for (std::vector<Edit> wrong :
+       {std::vector<Edit>{{0, 1, 0, 1}}, {{1, 9, 1, 9}}, {{5, 1, 5, 1}}, {}}) {
+    auto found = diff_texts(text("1\n2\n3\n"), text("1\nX\n3\n"), &wrong);
+    REQUIRE(found);
+    CHECK(found->edits == std::vector<Edit>{{1, 1, 1, 1}});
+  }
+}
+
+TEST_CASE("lines are found at every length of a text") {
+  std::mt19937 engine(11);
+  for (size_t size = 0; size < 200; size++) {
+    std::string s;
+    for (size_t i = 0; i < size; i++) s += engine() % 5 == 0 ? '\n' : 'x';
+    std::vector<std::string> want(1);
+    for (char c : s) {
+      want.back() += c;
+      if (c == '\n') want.emplace_back();
+    }
+    if (want.back().empty()) want.pop_back();
+    Lines lines(std::make_shared<const std::string>(s));
+    REQUIRE(lines.count() == want.size());
+    for (uint32_t i = 0; i < lines.count(); i++) CHECK(lines[i] == want[i]);
   }
 }
 

@@ -169,6 +169,38 @@ TEST_CASE("secrets of the well known kinds are dangers when added") {
       modified("x\nt = '" + token + "'\n", "y\nz = '" + token + "'\n").empty());
 }
 
+TEST_CASE("a secret among others that were there is found in any place") {
+  auto token = [](int i) {
+    return fmt::format("ghp_{:036}\n", 1000000 + 7919 * i);
+  };
+  std::string old, moved;
+  for (int i = 0; i < 40; i++) old += token(i);
+  for (int i = 39; i >= 0; i--) moved += token(i);
+  CHECK(modified(old, moved).empty());
+  CHECK(modified(old, moved + token(41)) == Codes{"danger secret"});
+  // Between lines that stay, far from other edits.
+  std::string plain;
+  for (int i = 0; i < 200; i++) plain += std::to_string(i) + "\n";
+  std::string edited = plain;
+  edited.replace(edited.find("\n50\n"), 4, "\n" + token(1));
+  edited.replace(edited.find("\n150\n"), 5, "\nother\n");
+  CHECK(modified(plain, edited) == Codes{"danger secret"});
+  // More than can be compared is said, not passed.
+  std::string many, many_moved;
+  for (int i = 0; i < 400; i++) many += token(i);
+  for (int i = 399; i >= 0; i--) many_moved += token(i);
+  CHECK(modified(many, many_moved) == Codes{"danger secret"});
+}
+
+TEST_CASE("a key is found when its head was there before") {
+  std::string head = "-----BEGIN RSA PRIVATE KEY-----\n";
+  std::string tail = "-----END RSA PRIVATE KEY-----\n";
+  std::string body =
+      std::string(20, 'M') + "IIEpAIBAAKCAQEA" + std::string(29, 'q') + "\n";
+  CHECK(modified(head + "(your key)\n" + tail, head + body + tail) ==
+        Codes{"danger secret"});
+}
+
 TEST_CASE("what only looks like a secret is none") {
   CHECK(added("a.md", "-----BEGIN RSA PRIVATE KEY-----\n...\n").empty());
   CHECK(added("a.md", "set AKIAIOSFODNN7EXAMPLE here\n").empty());
