@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+
 #include "base/escape.h"
+#include "base/json.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
+#include "base/units.h"
+#include "cli/bundle_flow.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
@@ -10,7 +15,7 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"patch"}, {"ignored"}};
+constexpr OptionSpec kOptions[] = {{"patch"}, {"ignored"}, {"json"}};
 
 Result<diff::PatchReport> write_to(const Opened& opened,
                                    const diff::ChangeSet& set, bool ignored,
@@ -19,29 +24,70 @@ Result<diff::PatchReport> write_to(const Opened& opened,
                            {.ignored = ignored, .git = false}, sink);
 }
 
-Result<diff::PatchReport> write_file_whole(const std::string& file,
-                                           const Opened& opened,
-                                           const diff::ChangeSet& set,
-                                           bool ignored) {
+// FILE, whole or not at all.
+Status write_whole(const std::string& file, mode_t mode,
+                   const std::function<Status(int)>& write) {
   size_t slash = file.rfind('/');
   std::string dir = slash == file.npos ? "." : file.substr(0, slash + 1);
   Fd fd = TRY(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY));
-  TempFile temp = TRY(TempFile::create(fd.get(), 0644));
-  Status written;
-  diff::PatchReport report =
-      TRY(write_to(opened, set, ignored, [&](std::string_view text) {
-        if (written) written = sys::write_full(temp.fd(), text);
-      }));
-  TRY(std::move(written));
-  TRY(temp.commit(slash == file.npos ? file : file.substr(slash + 1)));
+  TempFile temp = TRY(TempFile::create(fd.get(), mode));
+  TRY(write(temp.fd()));
+  return temp.commit(slash == file.npos ? file : file.substr(slash + 1));
+}
+
+Result<diff::PatchReport> write_patch_file(const std::string& file,
+                                           const Opened& opened,
+                                           const diff::ChangeSet& set,
+                                           bool ignored) {
+  diff::PatchReport report;
+  TRY(write_whole(file, 0644, [&](int fd) -> Status {
+    Status written;
+    report = TRY(write_to(opened, set, ignored, [&](std::string_view text) {
+      if (written) written = sys::write_full(fd, text);
+    }));
+    return written;
+  }));
   return report;
 }
 
+Result<int> export_bundle(Context& context, const Args& args) {
+  const std::string& file = args.positionals[0];
+  draft::Draft draft = TRY(context.need_draft());
+  Opened opened = TRY(open_draft(context, draft, {}));
+  BundleWritten written;
+  // 0600: it holds what the agent was shown and made.
+  TRY_CTX(write_whole(file, 0600,
+                      [&](int fd) -> Status {
+                        written = TRY(write_bundle(context, opened, fd));
+                        return {};
+                      }),
+          fmt::format("cannot write '{}'", escape(file)));
+  for (const std::string& note : written.notes) context.out.note(note);
+  if (args.has("json"))
+    context.out.write(Json::object()
+                          .set("version", 1)
+                          .set("name", draft.name)
+                          .set("digest", written.digest)
+                          .set("bytes", written.bytes)
+                          .dump() +
+                      "\n");
+  else
+    context.out.write(fmt::format("draft '{}' in '{}', {}\n", draft.name,
+                                  escape(file), print_size(written.bytes)));
+  return kDone;
+}
+
 Result<int> run(Context& context, const Args& args) {
-  if (!args.has("patch"))
-    return std::unexpected(
-        Error(Code::kUsage, "this version exports patches only")
-            .with_hint("`stoplog export --patch [FILE]`"));
+  if (!args.has("patch")) {
+    if (args.has("ignored"))
+      return fail(Code::kUsage, "--ignored goes with --patch");
+    if (args.positionals.empty())
+      return std::unexpected(
+          Error(Code::kUsage, "'export' needs a file to write to")
+              .with_hint("`stoplog export FILE`, or `stoplog export "
+                         "--patch` for a patch"));
+    return export_bundle(context, args);
+  }
   draft::Draft draft = TRY(context.need_draft());
   Opened opened = TRY(open_draft(context, draft, {}));
   diff::ChangeSet set =
@@ -55,7 +101,7 @@ Result<int> run(Context& context, const Args& args) {
     }));
   } else {
     report =
-        TRY_CTX(write_file_whole(args.positionals[0], opened, set, ignored),
+        TRY_CTX(write_patch_file(args.positionals[0], opened, set, ignored),
                 fmt::format("cannot write '{}'", escape(args.positionals[0])));
   }
   for (const std::string& line : report.not_in_patch)
@@ -67,20 +113,26 @@ Result<int> run(Context& context, const Args& args) {
 
 extern const Command k_export_command{
     .name = "export",
-    .summary = "the draft as a git patch",
+    .summary = "the draft as one file, or as a git patch",
     .help =
-        "usage: stoplog export --patch [FILE] [--ignored]\n"
+        "usage: stoplog export FILE [--json]\n"
+        "       stoplog export --patch [FILE] [--ignored]\n"
         "\n"
-        "Writes the draft's net changes as a patch in git's format to FILE, "
-        "or\n"
-        "to stdout: `git apply --binary` of it gives the draft's tree. What "
+        "Writes the whole draft to FILE, one zstd file: its timeline, data "
+        "and\n"
+        "record, and fingerprints of what it knows of the real tree. `stoplog\n"
+        "import` takes it on another machine, over the same tree. Approvals\n"
+        "do not travel. With --patch: its net changes in git's format, to "
+        "FILE\n"
+        "or stdout; `git apply --binary` of it gives the draft's tree. What "
         "git\n"
         "cannot say (empty directories, special files) is named.\n"
         "\n"
         "      --patch    a patch\n"
-        "      --ignored  files that git ignores, too\n"
+        "      --ignored  files that git ignores, too (with --patch)\n"
+        "      --json     for programs\n"
         "\n"
-        "example: stoplog export --patch work.patch\n",
+        "example: stoplog export work.stoplog\n",
     .options = kOptions,
     .max = 1,
     .run = run};

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
+#include "draft/home.h"
 #include "draft/ledger.h"
 
 namespace stoplog::cli {
@@ -11,17 +12,14 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {{"json"}};
 
-// Into the new draft's directory, under both locks.
-Status fork_tree(Context& context, Opened& opened, const draft::Draft& made,
-                 fs::Position at) {
-  const draft::Layout& layout = *TRY(context.layout());
-  std::string path = layout.draft(made.id);
-  draft::DraftLock lock =
-      TRY(draft::DraftLock::take(layout, made.id, draft::LockMode::kExclusive));
+Status fork_tree(Context& context, Opened& opened, fs::Position at, int dir,
+                 const std::string& path) {
   if (opened.daemon) return opened.daemon->fork(path, at);
-  Fd dir = TRY(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  return with_tree(context, opened, [&](fs::Tree& tree) {
-    return tree.fork_into(dir.get(), at);
+  return with_tree(context, opened, [&](fs::Tree& tree) -> Status {
+    if (at == opened.view->position())
+      at = TRY(tree.mark(fs::MarkKind::kBarrier, 0, "")).position;
+    TRY(tree.fork_into(dir, at));
+    return draft::fork_home(opened.draft_dir.get(), dir);
   });
 }
 
@@ -35,15 +33,14 @@ Result<int> run(Context& context, const Args& args) {
     at = TRY(find_mark(opened.view->marks(), mark)).position;
   }
   draft::Store& store = *TRY(context.store());
-  draft::Draft made = TRY(store.create({.workspace = *TRY(context.workspace()),
-                                        .name = args.positionals[0],
-                                        .forked_from = draft.id}));
-  Status forked = fork_tree(context, opened, made, at);
-  if (!forked) {
-    (void)store.remove(made.id);
-    return std::unexpected(std::move(forked).error().context(
-        fmt::format("cannot fork draft '{}'", draft.name)));
-  }
+  draft::Draft made = TRY_CTX(
+      store.create({.workspace = *TRY(context.workspace()),
+                    .name = args.positionals[0],
+                    .forked_from = draft.id},
+                   [&](int dir, const std::string& path, draft::Draft&) {
+                     return fork_tree(context, opened, at, dir, path);
+                   }),
+      fmt::format("cannot fork draft '{}'", draft.name));
   for (const draft::Draft* d : {&draft, &made}) {
     draft::Ledger ledger =
         TRY(draft::Ledger::open(*TRY(context.layout()), d->id));

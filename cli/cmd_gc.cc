@@ -64,6 +64,7 @@ Status sweep(Context& context, Freed& freed) {
 Result<int> run(Context& context, const Args& args) {
   Freed freed;
   bool dry_run = args.has("dry-run");
+  if (!dry_run) TRY(TRY(context.store())->clear_unfinished());
   TRY(drop_drafts(context, dry_run, freed));
   if (!dry_run) TRY_CTX(sweep(context, freed), "cannot sweep the objects");
   if (args.has("json")) {

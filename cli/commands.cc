@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/progress.h"
 
 namespace stoplog::cli {
 
@@ -26,6 +28,7 @@ namespace stoplog::cli {
   X(fork)                   \
   X(gc)                     \
   X(help)                   \
+  X(import)                 \
   X(log)                    \
   X(mount)                  \
   X(policy)                 \
@@ -170,12 +173,14 @@ int run_program(std::vector<std::string> words) {
   } catch (const std::exception& e) {
     code = fail(Code::kInternal, "a bug in stoplog: {}", e.what());
   }
-  if (code) {
-    out.finish();
-    return *code;
-  }
   out.finish();
+  if (code) return *code;
   out.error(code.error());
+  if (int signal = interrupted_by(); signal != 0) {
+    // As if it had never been caught: a shell's loop ends, too.
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
   if (command != nullptr && command->name == "run")
     return run_exit_code_of(code.error());
   return exit_code_of(code.error());

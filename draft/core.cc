@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
+#include "draft/home.h"
 #include "draft/report.h"
 #include "jail/environment.h"
 
@@ -273,6 +274,8 @@ std::vector<RunningCommand> Core::running() const {
 Status Core::settle() { return session_->tree().settle(); }
 
 Result<fs::Mark> Core::barrier() {
+  // HOME has its own journal; who exports the draft reads it up to here.
+  TRY(session_->home_tree().mark(fs::MarkKind::kBarrier, 0, ""));
   return session_->tree().mark(fs::MarkKind::kBarrier, 0, "");
 }
 
@@ -301,8 +304,10 @@ Result<fs::Mark> Core::commit_base(fs::Position reviewed,
 std::vector<fs::Mark> Core::marks() const { return session_->tree().marks(); }
 
 Status Core::fork_into(int directory, fs::Position at) {
-  return session_->tree().fork_into(directory, at);
+  TRY(session_->tree().fork_into(directory, at));
+  return fork_home(session_->home_tree(), directory);
 }
+
 Result<MountInfo> Core::mount(const std::string& dir) {
   if (!shape_.mount.empty() && (dir.empty() || dir == shape_.mount))
     return mounted();

@@ -6,6 +6,7 @@
 //     lock                         creation, renaming, removal of drafts
 //     objects/                     contents kept for undo and bundles
 //     commits/                     one record a commit (gate)
+//     drafts/new-<id>/             a draft that is being made
 //     drafts/<id>/
 //       draft.json                 what the draft is; replaced atomically
 //       lock                       the draft's lock: exclusive for a writer of
@@ -41,6 +42,7 @@ inline constexpr char kDraftFile[] = "draft.json";
 inline constexpr char kJournalFile[] = "journal";
 inline constexpr char kSegmentsDir[] = "segments";
 inline constexpr char kHomeDir[] = "home";
+inline constexpr char kHomeBase[] = "lower";  // in it: what HOME stands over
 inline constexpr char kLedgerFile[] = "ledger.jsonl";
 inline constexpr char kPlanFile[] = "plan.json";
 inline constexpr char kDaemonLogFile[] = "daemon.log";

@@ -8,13 +8,13 @@
 
 #include "base/log.h"
 #include "base/sys_file.h"
+#include "draft/home.h"
 #include "draft/jail_setup.h"
 #include "draft/layout.h"
+#include "snapshot/objects.h"
 
 namespace stoplog::draft {
 namespace {
-
-constexpr char kHomeBase[] = "lower";
 
 Result<Fd> make_dir(const std::string& path) {
   TRY(make_private_dir(path));
@@ -28,6 +28,17 @@ Status prepare_mount_point(const std::string& path) {
                         fmt::format("cannot clear the dead mount '{}'", path));
   if (cleared > 0) log::info("cleared a dead mount at {}", path);
   return make_private_dir(path);
+}
+
+// What commits replaced. Opened when it is asked for: rolling back past a
+// commit is rare, and the store may not exist yet.
+fs::ObjectSource objects_of(const Layout& layout) {
+  return [path = layout.objects()](const Sha256Digest& id)
+             -> Result<std::shared_ptr<const fs::Content>> {
+    Fd dir = TRY(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+    auto store = TRY(snapshot::ObjectStore::open(dir.get()));
+    return store.content(id);
+  };
 }
 
 // Root's mounts are nobody else's business: the host does not see them, and
@@ -89,11 +100,12 @@ Status Session::open_trees(const CoreContext& context) {
   rules_ = TRY(fs::RuleSet::create(std::move(rules)));
   tree_ = TRY_CTX(fs::Tree::open({.draft_dir = draft_dir_.get(),
                                   .base = base_.get(),
-                                  .rules = rules_.get()}),
+                                  .rules = rules_.get(),
+                                  .objects = objects_of(context.layout)}),
                   "cannot open the draft's journal");
-  std::string home_dir = dir + "/" + kHomeDir;
-  home_draft_dir_ = TRY(make_dir(home_dir));
-  home_base_ = TRY(make_dir(home_dir + "/" + kHomeBase));
+  Home home = TRY(open_home(draft_dir_.get()));
+  home_draft_dir_ = std::move(home.dir);
+  home_base_ = std::move(home.base);
   home_tree_ = TRY_CTX(fs::Tree::open({.draft_dir = home_draft_dir_.get(),
                                        .base = home_base_.get()}),
                        "cannot open the journal of the draft's HOME");

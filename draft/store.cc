@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/store.h"
 
+#include <linux/fs.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr uint64_t kMaxDraftFile = 1u << 20;
 constexpr int64_t kVersion = 1;
+const std::string kUnfinished = "new-";  // a draft that is being made
 
 bool is_valid_id(std::string_view id) {
   return id.size() == kIdLength && id.find_first_not_of(kIdDigits) == id.npos;
@@ -168,7 +170,22 @@ Result<std::string> Store::free_name(const Workspace& workspace) const {
   }
 }
 
+// With the state's lock held.
+Result<std::string> Store::choose_name(const NewDraft& request) const {
+  if (!request.name) return free_name(request.workspace);
+  for (const Draft& other : TRY(list(request.workspace)))
+    if (other.name == *request.name)
+      return fail(Code::kUsage,
+                  "cannot make draft '{}': there is one of that name",
+                  *request.name);
+  return *request.name;
+}
+
 Result<Draft> Store::create(const NewDraft& request) {
+  return create(request, {});
+}
+
+Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
   if (request.name && !is_valid_draft_name(*request.name))
     return std::unexpected(
         Error(Code::kUsage,
@@ -176,16 +193,7 @@ Result<Draft> Store::create(const NewDraft& request) {
             .with_hint("letters, digits, '.', '_' and '-', 64 at most"));
   Fd lock = TRY(state_lock());
   Draft d;
-  if (request.name) {
-    for (const Draft& other : TRY(list(request.workspace)))
-      if (other.name == *request.name)
-        return fail(Code::kUsage,
-                    "cannot make draft '{}': there is one of that name",
-                    *request.name);
-    d.name = *request.name;
-  } else {
-    d.name = TRY(free_name(request.workspace));
-  }
+  d.name = TRY(choose_name(request));
   d.id = TRY(random_id());
   d.workspace = request.workspace.path;
   d.workspace_dev = request.workspace.dev;
@@ -193,14 +201,52 @@ Result<Draft> Store::create(const NewDraft& request) {
   d.created = rfc3339(Clock::real().now());
   d.forked_from = request.forked_from;
   if (request.forked_from.empty()) d.selected_ns = now_ns();
-  std::string path = layout_.draft(d.id);
+  const std::string path = layout_.drafts() + "/" + kUnfinished + d.id;
   TRY_CTX(sys::mkdirat(AT_FDCWD, path, 0700), "cannot make the draft");
   Fd dir = TRY(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  TRY(sys::mkdirat(dir.get(), kSegmentsDir, 0700));
-  TRY_CTX(
-      write_file(dir.get(), kDraftFile, d.to_json().pretty(), 0600, Sync::kNo),
-      "cannot write draft.json");
+  // Held while it is being made: who finds it free may remove it.
+  Fd own = TRY(sys::openat(dir.get(), kLockFile, O_RDWR | O_CREAT, 0600));
+  TRY(sys::flock(own.get(), LOCK_EX));
+  auto made = [&]() -> Status {
+    TRY(sys::mkdirat(dir.get(), kSegmentsDir, 0700));
+    if (fill) {
+      lock.reset();
+      TRY(fill(dir.get(), path, d));
+      lock = TRY(state_lock());
+      // Another one may have taken the name meanwhile.
+      d.name = TRY(choose_name({request.workspace, d.name, ""}));
+    }
+    TRY_CTX(write_file(dir.get(), kDraftFile, d.to_json().pretty(), 0600,
+                       Sync::kNo),
+            "cannot write draft.json");
+    return sys::renameat2(AT_FDCWD, path, AT_FDCWD, layout_.draft(d.id),
+                          RENAME_NOREPLACE);
+  }();
+  if (!made) {
+    Fd drafts =
+        TRY(sys::openat(AT_FDCWD, layout_.drafts(), O_RDONLY | O_DIRECTORY));
+    (void)remove_tree(drafts.get(), kUnfinished + d.id);
+    return std::unexpected(std::move(made).error());
+  }
   return d;
+}
+
+Result<uint64_t> Store::clear_unfinished() {
+  uint64_t removed = 0;
+  auto drafts = sys::openat(AT_FDCWD, layout_.drafts(), O_RDONLY | O_DIRECTORY);
+  if (!drafts && drafts.error().err() == ENOENT) return removed;
+  Fd dir = TRY(std::move(drafts));
+  Fd lock = TRY(state_lock());
+  for (const std::string& name : TRY(list_names(dir.get(), "."))) {
+    if (!name.starts_with(kUnfinished)) continue;
+    auto own =
+        sys::openat(AT_FDCWD, layout_.drafts() + "/" + name + "/" + kLockFile,
+                    O_RDWR | O_CREAT, 0600);
+    if (own && !sys::flock(own->get(), LOCK_EX | LOCK_NB)) continue;
+    TRY(remove_tree(dir.get(), name));
+    ++removed;
+  }
+  return removed;
 }
 
 Result<std::vector<Draft>> Store::list() const {
@@ -225,7 +271,8 @@ Result<std::vector<Draft>> Store::list(const Workspace& workspace) const {
 Result<std::vector<std::string>> Store::list_damaged() const {
   std::vector<std::string> out;
   for (const std::string& id : TRY(draft_entries(layout_)))
-    if (!is_valid_id(id) || !load(id)) out.push_back(id);
+    if (!id.starts_with(kUnfinished) && (!is_valid_id(id) || !load(id)))
+      out.push_back(id);
   return out;
 }
 

@@ -92,6 +92,15 @@ class Store {
     std::string forked_from;          // a fork does not become current
   };
   Result<Draft> create(const NewDraft& request);
+  // The same for a draft that begins with something in it. `fill` gets its
+  // directory (an fd and a path, another one than it will have) and may change
+  // what draft.json will say; only then does the draft exist. What a crash
+  // leaves of it is no draft, and clear_unfinished() removes it.
+  using Fill =
+      std::function<Status(int dir, const std::string& path, Draft& draft)>;
+  Result<Draft> create(const NewDraft& request, const Fill& fill);
+  // How many there were.
+  Result<uint64_t> clear_unfinished();
 
   // By creation, oldest first. A directory without a readable draft.json is
   // left out (list_damaged names it).
@@ -118,6 +127,7 @@ class Store {
   explicit Store(Layout layout) : layout_(std::move(layout)) {}
   Result<Fd> state_lock() const;
   Result<std::string> free_name(const Workspace& workspace) const;
+  Result<std::string> choose_name(const NewDraft& request) const;
 
   Layout layout_;
 };

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/sys_file.h"
+#include "cli/bundle_flow.h"
+#include "cli/progress.h"
+#include "cli/who.h"
+#include "cli/words.h"
+#include "fs/draft_view.h"
+#include "snapshot/bundle.h"
+
+namespace stoplog::cli {
+namespace {
+
+constexpr uint64_t kMaxLedger = uint64_t{2} << 30;
+constexpr size_t kNamed = 10;  // paths in one message
+
+// The last mark of HOME's tree, or its end where there is none.
+Result<fs::Position> home_position(int dir) {
+  std::vector<fs::Mark> marks = TRY(fs::list_marks(dir));
+  return marks.empty() ? UINT64_MAX : marks.back().position;
+}
+
+struct Part {
+  std::string prefix;
+  Fd draft_dir, base;
+  fs::Position until = 0;
+};
+
+Result<std::vector<Part>> parts_of(const Opened& opened) {
+  std::vector<Part> parts;
+  parts.push_back({.prefix = "",
+                   .draft_dir = TRY(sys::dup(opened.draft_dir.get())),
+                   .base = TRY(sys::dup(opened.door.root.get())),
+                   .until = opened.view->position()});
+  auto home = sys::openat(opened.draft_dir.get(), draft::kHomeDir,
+                          O_RDONLY | O_DIRECTORY);
+  if (!home && home.error().err() == ENOENT) return parts;
+  Part part{.prefix = std::string(draft::kHomeDir) + "/",
+            .draft_dir = TRY(std::move(home))};
+  auto lower = sys::openat(part.draft_dir.get(), draft::kHomeBase,
+                           O_RDONLY | O_DIRECTORY);
+  if (!lower || TRY(fs::list_generations(part.draft_dir.get())).empty())
+    return parts;
+  part.base = std::move(*lower);
+  part.until = TRY(home_position(part.draft_dir.get()));
+  parts.push_back(std::move(part));
+  return parts;
+}
+
+Json manifest_of(const draft::Draft& d, const std::string& digest) {
+  Json j = Json::object();
+  j.set("version", 1).set("stoplog", STOPLOG_VERSION);
+  j.set("name", d.name).set("id", d.id).set("workspace", d.workspace);
+  j.set("created", d.created).set("commands", d.commands);
+  j.set("digest", digest);
+  Json ledger = Json::object();
+  ledger.set("count", d.ledger_count).set("head", d.ledger_head);
+  ledger.set("size", d.ledger_size);
+  j.set("ledger", std::move(ledger));
+  return j;
+}
+
+// The part of the record that draft.json speaks of; what is appended
+// meanwhile is not in the bundle.
+Result<std::string> ledger_of(const Opened& opened, const draft::Draft& d) {
+  auto text =
+      sys::read_file(opened.draft_dir.get(), draft::kLedgerFile, kMaxLedger);
+  if (!text && text.error().err() == ENOENT) return std::string();
+  std::string all = TRY(std::move(text));
+  if (all.size() < static_cast<uint64_t>(d.ledger_size))
+    return fail(Code::kCorrupt, "the draft's record is shorter than it was");
+  all.resize(static_cast<size_t>(d.ledger_size));
+  return all;
+}
+
+std::string drift_note(const std::vector<std::string>& paths) {
+  std::string out = fmt::format(
+      "{} changed in the real tree since the draft touched them; the bundle "
+      "is for a tree where they did not:",
+      plural(paths.size(), "path"));
+  for (size_t i = 0; i < std::min(paths.size(), kNamed); ++i)
+    out += " " + escape(paths[i]);
+  return paths.size() > kNamed ? out + " ..." : out;
+}
+
+}  // namespace
+
+Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
+                                   int fd) {
+  if (opened.view->damaged())
+    return fail(Code::kCorrupt,
+                "the draft's journal is damaged; it cannot be exported");
+  BundleWritten result;
+  diff::ChangeSet set =
+      TRY(changes_of(opened, TRY(load_policy(context)),
+                     {.digest = true, .count_lines = false, .risks = true}));
+  result.digest = digest_text(set);
+  std::vector<Part> parts = TRY(parts_of(opened));
+  uint64_t total = 0;
+  for (const Part& part : parts)
+    total += TRY(snapshot::export_size(part.draft_dir.get(), part.until));
+  draft::Draft d = TRY(TRY(context.store())->load(opened.draft.id));
+  snapshot::BundleWriter out = TRY(snapshot::BundleWriter::create(fd, 2));
+  TRY(out.add("manifest", manifest_of(d, result.digest).dump()));
+  TRY(out.add("ledger", TRY(ledger_of(opened, d))));
+  Progress progress(context.out, "exporting", total);
+  uint64_t before = 0;
+  for (const Part& part : parts) {
+    snapshot::Progress looked = [&](uint64_t) { return progress.at(before); };
+    snapshot::BaseTable table = TRY(snapshot::gather_base(
+        part.draft_dir.get(), part.base.get(), part.until, looked));
+    if (!table.drifted.empty())
+      result.notes.push_back(drift_note(table.drifted));
+    TRY(out.add(part.prefix + "base", encode(table)));
+    snapshot::Progress written = [&](uint64_t done) {
+      return progress.at(before + done);
+    };
+    TRY(snapshot::export_tree(out, {.prefix = part.prefix,
+                                    .draft_dir = part.draft_dir.get(),
+                                    .until = part.until,
+                                    .progress = written}));
+    before += TRY(snapshot::export_size(part.draft_dir.get(), part.until));
+  }
+  auto objects = TRY(snapshot::export_objects(out, *opened.door.objects,
+                                              opened.draft_dir.get(),
+                                              opened.view->position()));
+  if (objects.missing > 0)
+    result.notes.push_back(fmt::format(
+        "{} that commits replaced {} no longer stored: marks before those "
+        "commits cannot be restored from the bundle",
+        plural(objects.missing, "content"),
+        objects.missing == 1 ? "is" : "are"));
+  TRY(out.finish());
+  result.bytes = out.written();
+  return result;
+}
+
+}  // namespace stoplog::cli

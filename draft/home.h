@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree of a draft's HOME: a small draft of its own beneath the draft's
+// directory, over an empty one. It is not on the timeline: a rollback leaves
+// it, a fork copies it as it is.
+#pragma once
+
+#include <memory>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "fs/tree.h"
+
+namespace stoplog::draft {
+
+struct Home {
+  Fd dir, base;
+};
+// Made where it is missing.
+Result<Home> open_home(int draft_dir);
+// The fork's HOME becomes what `tree`, the HOME of the other, holds now.
+Status fork_home(fs::Tree& tree, int to_draft_dir);
+// The same for a draft without a daemon; the caller holds its lock.
+Status fork_home(int from_draft_dir, int to_draft_dir);
+
+}  // namespace stoplog::draft

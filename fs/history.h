@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The journal as a whole: every generation from first to last, record by
+// record with the state beside it, and what of the segments its marks need.
+// Nothing on disk changes. Memory is that of one state, however long the
+// history.
+//
+//   RangeSet needed;
+//   TRY(add_needed(draft_dir, {.keep = [](const Mark&) { return true; }},
+//                  needed));
+#pragma once
+
+#include <functional>
+
+#include "fs/ranges.h"
+#include "fs/replay.h"
+
+namespace stoplog::fs {
+
+struct HistoryVisitor {
+  // Before and after a record was applied; either may be empty.
+  std::function<Status(const State&, const Logged&)> before{};
+  std::function<Status(const State&, const Logged&)> after{};
+  // The last record of a generation was applied.
+  std::function<Status(const State&)> end{};
+};
+struct HistoryOptions {
+  Position until = kEnd;
+  // Generations to be walked; empty: all.
+  std::function<bool(uint32_t)> generation{};
+};
+// Code::kCorrupt when a generation is damaged.
+Status walk_history(int draft_dir, const HistoryOptions& options,
+                    const HistoryVisitor& visitor);
+
+// Everything that `state` refers to.
+void add_needed(const State& state, RangeSet& needed);
+
+struct NeededOptions {
+  Position until = kEnd;
+  // Which marks count; the end of the last generation always does.
+  std::function<bool(const Mark&)> keep{};
+  std::function<bool(uint32_t)> generation{};
+};
+// Everything that those marks refer to. Cost is that of a replay and of what
+// changed between the marks, not of marks times nodes.
+Status add_needed(int draft_dir, const NeededOptions& options,
+                  RangeSet& needed);
+
+}  // namespace stoplog::fs
