@@ -26,7 +26,7 @@
 
 namespace stoplog::draft {
 
-inline constexpr uint16_t kProtocol = 1;
+inline constexpr uint16_t kProtocol = 2;
 inline constexpr uint32_t kMagic = 0x474f4c53;  // "SLOG"
 // A payload above kMaxInline travels in a sealed memfd, the first fd.
 inline constexpr size_t kMaxInline = 60u << 10;
@@ -333,7 +333,7 @@ void visit_fields(fs::Mark& m, A& a) {
 }
 template <class A>
 void visit_fields(fs::BaseChange& c, A& a) {
-  a(c.path, c.now, c.from, c.preimage, c.before, c.before_target);
+  a(c.path, c.now, c.from, c.preimage, c.before, c.before_target, c.rest_held);
 }
 inline bool is_valid_enum(WireTag, fs::MarkKind, uint8_t n) { return n <= 5; }
 inline bool is_valid_enum(WireTag, NetMode, uint8_t n) { return n <= 2; }

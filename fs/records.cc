@@ -205,9 +205,9 @@ void fields(Io& io, R& r) {
 template <typename Io, Is<BaseMapRecord> R>
 void fields(Io& io, R& r) {
   io(r.reviewed), io(r.more);
-  io.list(r.changes, 9, [](auto& i, auto& c) {
+  io.list(r.changes, 10, [](auto& i, auto& c) {
     i(c.path), i(c.now), i(c.from), i(c.preimage), i(c.before),
-        i(c.before_target);
+        i(c.before_target), i(c.rest_held);
   });
 }
 template <typename Io, Is<DropRecord> R>

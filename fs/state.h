@@ -203,6 +203,8 @@ class State {
   // Called for each segment range that a change took out of use.
   void on_dead(DeadSink sink) { dead_ = std::move(sink); }
   void set_generation(uint32_t generation) { generation_ = generation; }
+  // The held node at a path of the draft and which of its links that is.
+  Held* find_path(const RelPath& path, size_t* link);
 
  private:
   Status on(const OpenRecord& r);
@@ -257,7 +259,7 @@ class State {
   void follow_base(Held& node, Held& dir, std::string_view name);
   void lose_base(Held& node, const Held& dir, const BaseChange& change);
   void base_stands(const BaseChange& change, Position reviewed);
-  Held* find_path(const RelPath& path, size_t* link);
+  bool base_under_move(const BaseChange& change);
 
   std::unordered_map<Serial, std::unique_ptr<Held>> nodes_;
   std::map<std::string, Deleted> deleted_;

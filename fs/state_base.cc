@@ -24,6 +24,16 @@ std::string parent_of(const std::string& path) {
   return cut == std::string::npos ? std::string() : path.substr(0, cut);
 }
 
+// The content that the draft keeps is now another one than `base`. Bytes that
+// still stand on the old one were pinned before the commit; where they were
+// not, they are found to be gone.
+void stand_on(Held& node, const sys::Stat& base) {
+  if (!node.body) return;
+  node.body->has_base = false;
+  node.body->base = {};
+  if (!node.body->map.has_lower()) node.body->lower = base;
+}
+
 bool holds_names(const Held& node) {
   return std::ranges::any_of(node.names,
                              [](const auto& e) { return e.second != 0; });
@@ -157,10 +167,27 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
   touch(node);
 }
 
+// The draft moved the file whose base changed at its old place.
+bool State::base_under_move(const BaseChange& change) {
+  for (auto& [serial, node] : nodes_)
+    for (const Link& link : node->links) {
+      if (link.from != LinkFrom::kMoved || link.origin != change.path.str() ||
+          !node->is_file() || !node->base)
+        continue;
+      unindex(*node);
+      *node->base = *change.now;
+      stand_on(*node, *change.now);
+      index(*node);
+      return true;
+    }
+  return false;
+}
+
 void State::base_stands(const BaseChange& change, Position reviewed) {
   const std::string& path = change.path.str();
   size_t at = 0;
   Held* node = find_path(change.path, &at);
+  if (node == nullptr && change.rest_held && base_under_move(change)) return;
   if (node == nullptr || (node->mode & S_IFMT) != (change.now->mode & S_IFMT)) {
     // Deleted or made anew since: the draft still wants the base gone.
     if (Deleted* d = deleted_.contains(path) ? &deleted_[path] : nullptr)
@@ -178,6 +205,7 @@ void State::base_stands(const BaseChange& change, Position reviewed) {
   Held* dir = find(link.parent);
   if (dir == nullptr || !dir->base) return;  // stands on nothing: stays held
   bool was_in_base = link.from == LinkFrom::kDerived;
+  bool was_own = link.from == LinkFrom::kNew;
   link.from = LinkFrom::kDerived;
   link.origin.clear();
   link.shadows = true;
@@ -187,7 +215,7 @@ void State::base_stands(const BaseChange& change, Position reviewed) {
   if (at != 0) std::swap(node->links[0], node->links[at]);
   bool is_new = !node->base;
   node->base = std::make_unique<sys::Stat>(*change.now);
-  if (node->touched <= reviewed) {
+  if (node->touched <= reviewed && !change.rest_held) {
     node->own = 0;
     node->flags = 0;
     node->xattrs.clear();
@@ -202,12 +230,9 @@ void State::base_stands(const BaseChange& change, Position reviewed) {
       node->nlink_delta = seen;
     }
   } else {
-    if (node->body) {
-      node->body->has_base = false;
-      node->body->base = {};
-    }
-    if (!node->is_dir())
-      node->nlink_delta -= static_cast<int32_t>(change.now->nlink);
+    stand_on(*node, *change.now);
+    // The base counts this name from now on.
+    if (!node->is_dir() && was_own) --node->nlink_delta;
   }
   if (is_new && node->is_dir()) node->nlink_delta -= 2;
   index(*node);
@@ -220,7 +245,8 @@ Status State::on(const BaseMapRecord& r) {
   auto drop_agreed = [&](const BaseChange& change) {
     size_t at = 0;
     Held* node = find_path(change.path, &at);
-    if (node == nullptr || node->touched > r.reviewed) return;
+    if (node == nullptr || node->touched > r.reviewed || change.rest_held)
+      return;
     for (const auto& [name, child] : node->names)
       if (child != 0) return;
     Held* dir = find(node->links[at].parent);

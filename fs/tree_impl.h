@@ -284,7 +284,11 @@ struct Tree::Impl {
   void stop_pool();
   void wake_pool();
   Status work();  // everything that is queued
-  Status pin(Serial serial);
+  // kLower: only what stands on lower bytes. kBase: whatever has no copy of its
+  // base yet.
+  enum class PinWhat { kLower, kBase };
+  Status pin(Serial serial, PinWhat what = PinWhat::kLower);
+  void pin_bases(std::span<const BaseChange> changes);
   Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
   Status seal();
   Status reclaim(bool all);

@@ -96,14 +96,17 @@ Status Tree::Impl::fill_pin(int from, const sys::Stat& st,
   return {};
 }
 
-Status Tree::Impl::pin(Serial serial) {
+Status Tree::Impl::pin(Serial serial, PinWhat what) {
+  auto has_reason = [what](const FileBody& body) {
+    return body.map.has_lower() || (what == PinWhat::kBase && !body.has_base);
+  };
   std::string path;
   sys::Stat st;
   std::shared_ptr<FileBody> body;
   {
     std::shared_lock lock(mutex_);
     const Held* node = state_.find(serial);
-    bool wanted = node != nullptr && node->body && node->body->map.has_lower();
+    bool wanted = node != nullptr && node->body && has_reason(*node->body);
     auto origin = wanted ? state_.origin_of(*node) : std::nullopt;
     if (!origin) {
       lock.unlock();
@@ -135,7 +138,7 @@ Status Tree::Impl::pin(Serial serial) {
   std::unique_lock lock(mutex_);
   const Held* node = state_.find(serial);
   unpinned_.erase(serial);
-  if (node == nullptr || node->body != body || !body->map.has_lower()) {
+  if (node == nullptr || node->body != body || !has_reason(*body)) {
     lock.unlock();
     return segments_->remove(whole.segment);
   }

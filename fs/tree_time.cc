@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/sys_node.h"
 #include "base/sys_process.h"
 #include "fs/layout.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kBatch = 256;      // records a write
 constexpr size_t kBaseBatch = 500;  // changes a base map record
+constexpr uint64_t kPinnedBase = 64u << 20;
 
 }  // namespace
 
@@ -272,7 +274,28 @@ Result<Mark> Tree::commit_base(Position reviewed,
     t.listings_.clear();
   }
   if (Observer* observer = t.observer_) observer->invalidate(out);
+  t.pin_bases(sorted);
   return mark;
+}
+
+// What stays held over a new base must still be comparable with it when the
+// real file is edited next. Best effort: without a copy that is drift.
+void Tree::Impl::pin_bases(std::span<const BaseChange> changes) {
+  std::vector<Serial> held;
+  {
+    std::unique_lock lock(mutex_);
+    for (const BaseChange& change : changes) {
+      size_t link = 0;
+      const Held* node =
+          change.now ? state_.find_path(change.path, &link) : nullptr;
+      if (node != nullptr && node->body && node->base &&
+          !node->body->has_base && node->body->lower.size <= kPinnedBase)
+        held.push_back(node->serial);
+    }
+  }
+  for (Serial serial : held)
+    if (auto pinned = pin(serial, PinWhat::kBase); !pinned)
+      log::warn("a base was not kept: {}", pinned.error().text());
 }
 
 Status Tree::fork_into(int to_dir, Position at) {

@@ -235,6 +235,9 @@ struct BaseChange {
   // The state before, for marks older than the commit. Absent: nothing.
   std::optional<sys::Stat> before;
   std::string before_target;  // of a symlink
+  // Only a part of the draft's change was taken: what the draft has there stays
+  // held, over the new base.
+  bool rest_held = false;
 };
 
 }  // namespace stoplog::fs

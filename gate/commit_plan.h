@@ -41,6 +41,8 @@ struct Item {
   // A new inode even where only attributes differ: other names of the old one
   // lie outside of what was approved.
   bool detach = false;
+  // Less than the draft has: its content or mode there stays held.
+  bool rest_held = false;
   // Filled when verified: the real thing's stat.
   std::optional<sys::Stat> old_stat;
 

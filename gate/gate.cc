@@ -50,6 +50,7 @@ Result<Item> reversed(const Item& item, snapshot::ObjectStore& objects) {
   back.old = item.fresh;
   back.fresh = item.old;
   back.detach = item.detach;
+  back.rest_held = item.rest_held;
   if (back.fresh && back.fresh->is_file() && item.has_preimage())
     back.content = TRY_CTX(objects.content(*back.fresh->sha256),
                            "the old content of " + quote_name(back.path.str()));

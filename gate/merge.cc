@@ -84,6 +84,11 @@ Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
     std::optional<Standing> now;
     if (dir)
       now = TRY(disk.look(dir->get(), std::string(item.path.name()), true));
+    // What is held would then take the real edits back.
+    if (item.rest_held) {
+      refuse(drift.what + ", and was not approved whole: cannot be merged");
+      continue;
+    }
     if (!now || !can_merge(item, *now)) {
       refuse(drift.what + ", and cannot be merged");
       continue;

@@ -173,6 +173,7 @@ void put(Writer& w, const Item& item) {
   put_maybe(w, item.fresh);
   put_maybe(w, item.link_to);
   w.number(item.detach ? 1 : 0, 1);
+  w.number(item.rest_held ? 1 : 0, 1);
   put_maybe(w, item.old_stat);
 }
 Item get_item(Reader& r, bool& valid) {
@@ -184,6 +185,7 @@ Item get_item(Reader& r, bool& valid) {
   item.fresh = get_maybe(r, [&] { return get_node(r); });
   item.link_to = get_maybe(r, path);
   item.detach = r.number(1) != 0;
+  item.rest_held = r.number(1) != 0;
   item.old_stat = get_maybe(r, [&] { return get_stat(r); });
   return item;
 }
@@ -403,6 +405,7 @@ std::vector<fs::BaseChange> CommitRecord::base_changes() const {
     change.now = now[i];
     change.from = item.from;
     change.before = item.old_stat;
+    change.rest_held = item.rest_held;
     if (item.old) {
       change.before_target = item.old->target;
       if (item.has_preimage()) change.preimage = item.old->sha256;

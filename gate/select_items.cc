@@ -99,6 +99,7 @@ class Selector {
                     "take all bits",
                     quote_name(item.path.str()), mode, item.fresh->mode));
     item.fresh->mode = mode;
+    item.rest_held = true;
   }
 
   // The base with the approved edits. The name stays the base's, and so does
@@ -120,6 +121,7 @@ class Selector {
     if (change.after) item.fresh->mtime = change.after->mtime;
     item.content = snapshot::memory_content(std::move(content));
     item.link_to.reset();
+    item.rest_held = true;
     return item;
   }
 
@@ -144,7 +146,11 @@ class Selector {
                   !needed.contains(change.path) && is_touched(change.path);
       if (!comes && !goes) continue;
       Item item = TRY(item_of(change));
-      if (comes) item.fresh->mode = tame_mode(*item.fresh, item.old);
+      if (comes) {
+        mode_t mode = tame_mode(*item.fresh, item.old);
+        item.rest_held = mode != item.fresh->mode;
+        item.fresh->mode = mode;
+      }
       taken_.insert(item.path);
       selection_.items.push_back(std::move(item));
     }

@@ -89,6 +89,50 @@ by_digest() {
   test -e x -a -e y
 }
 
+# A keystroke a line at `approve -p` on a terminal of its own.
+decide() {
+  local keys=$1
+  shift
+  printf "$keys" | script -qec "'$STOPLOG' approve -p $*" /dev/null >"$T/prompt.log"
+}
+
+hunk_by_hunk() {
+  seq 100 >n
+  sl run --quiet -- sh -c 'sed -i "s/^10$/ten/; s/^50$/fifty/; s/^90$/ninety/" n'
+  decide 'y\nn\nq\n' n
+  same partial "$(sl status --json | jq -r '.changes[0].decision')"
+  sl commit
+  same ten "$(grep '[a-z]' n)"
+  # The rest is still held, over what was committed, in the same draft.
+  same 'n 2 2' "$(sl status --json | jq -r '.changes[] | "\(.path) \(.lines_added) \(.lines_deleted)"')"
+  same null "$(sl status --json | jq .changes[0].drift)"
+  same 'ten fifty ninety' "$(sl run --quiet -- grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
+  sl diff --no-pager n | grep -q '^ 49$'
+  not grep -q '^+ten' <(sl diff --no-pager n)
+  # Taken back, all of it is held again.
+  sl undo
+  same '' "$(grep '[a-z]' n || true)"
+  same 'n 3 3' "$(sl status --json | jq -r '.changes[] | "\(.path) \(.lines_added) \(.lines_deleted)"')"
+  # And the undo taken back.
+  sl undo 2
+  same ten "$(grep '[a-z]' n)"
+  same 'n 2 2' "$(sl status --json | jq -r '.changes[] | "\(.path) \(.lines_added) \(.lines_deleted)"')"
+  # A drifted file that is not approved whole is not merged: what is held would
+  # take the real edit back.
+  decide 'y\nn\n' n
+  sed -i 's/^1$/uno/' n
+  exits 3 sl commit --merge
+  same 'uno ten' "$(grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
+  sed -i 's/^uno$/1/' n
+  # What was decided hunk by hunk stands against -a.
+  sl commit -a -y
+  same 'ten fifty' "$(grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
+  sl approve n
+  sl commit
+  same 'ten fifty ninety' "$(grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
+  sl status --json | jq -e '.changes == []' >/dev/null
+}
+
 by_policy() {
   mkdir -p "$XDG_CONFIG_HOME/stoplog"
   printf '[gate]\nmode = "auto"\nauto_approve = ["docs/**"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
@@ -109,4 +153,5 @@ by_policy() {
 both_modes decide_commit_undo
 both_modes all_at_once
 both_modes by_digest
+both_modes hunk_by_hunk
 both_modes by_policy

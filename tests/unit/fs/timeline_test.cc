@@ -12,11 +12,14 @@ namespace stdfs = std::filesystem;
 
 namespace {
 
+Result<std::vector<RawChange>> raw_changes(TreeFixture& f, Position at = kEnd) {
+  auto view = TRY(
+      open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = at}));
+  return view->changes();
+}
+
 std::string changed_paths(TreeFixture& f, Position at = kEnd) {
-  auto view =
-      open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = at});
-  if (!view) return "<" + view.error().text() + ">";
-  auto list = (*view)->changes();
+  auto list = raw_changes(f, at);
   if (!list) return "<" + list.error().text() + ">";
   std::string paths;
   for (const RawChange& change : *list)
@@ -209,6 +212,70 @@ TEST_CASE("after a commit what was committed is clean and keeps its number") {
   // And a name that was committed as removed is free again.
   f.base.write("gone", "back");
   CHECK(f.read("gone") == "back");
+}
+
+TEST_CASE("what was committed in part stays held over the new base") {
+  TreeFixture f;
+  f.base.write("edit", "1\n2\n3\n");
+  f.base.write("old", "1\n2\n3\n");
+  f.open();
+  f.write("edit", "one\n2\nthree\n");
+  f.create("new", "a\nb\n");
+  f.write("old", "one\n2\nthree\n");
+  f.rename("old", "moved");
+  Position reviewed = marked(f);
+  std::vector<BaseChange> changes = {commit_file(f, "edit", "one\n2\n3\n"),
+                                     commit_file(f, "new", "a\n"),
+                                     commit_file(f, "old", "one\n2\n3\n")};
+  for (BaseChange& change : changes) change.rest_held = true;
+  REQUIRE(f.tree->commit_base(reviewed, changes));
+  auto holds = [&] {
+    CHECK(changed_paths(f) == "edit moved new");
+    CHECK(f.read("edit") == "one\n2\nthree\n");
+    CHECK(f.read("new") == "a\nb\n");
+    CHECK(f.read("moved") == "one\n2\nthree\n");
+    CHECK(f.at("old") == 0);
+    for (const char* name : {"edit", "new", "moved"})
+      CHECK(f.attr(name).nlink == 1);
+    auto list = raw_changes(f);
+    REQUIRE(list);
+    for (const RawChange& change : *list) {
+      INFO(change.path.str());
+      CHECK(!change.drift);
+      REQUIRE(change.before);
+      CHECK(change.before->size == (change.path.str() == "new" ? 2u : 8u));
+    }
+  };
+  holds();
+  f.reopen();
+  holds();
+  // Taken back, the whole change is held again over what stood there first.
+  std::vector<BaseChange> back = {commit_file(f, "edit", "1\n2\n3\n")};
+  BaseChange removed;
+  removed.path = *RelPath::parse("new");
+  removed.before = stat_of(f, "new");
+  stdfs::remove(f.base / "new");
+  back.push_back(removed);
+  for (BaseChange& change : back) change.rest_held = true;
+  REQUIRE(f.tree->commit_base(reviewed, back));
+  f.reopen();
+  CHECK(changed_paths(f) == "edit moved new");
+  CHECK(f.read("edit") == "one\n2\nthree\n");
+  CHECK(f.read("new") == "a\nb\n");
+  CHECK(f.attr("new").nlink == 1);
+}
+
+TEST_CASE("a file edited before and after the review keeps its link count") {
+  TreeFixture f;
+  f.base.write("edit", "old");
+  f.open();
+  f.write("edit", "new");
+  Position reviewed = marked(f);
+  f.write("edit", "newer");
+  std::vector<BaseChange> changes = {commit_file(f, "edit", "new")};
+  REQUIRE(f.tree->commit_base(reviewed, changes));
+  CHECK(f.read("edit") == "newer");
+  CHECK(f.attr("edit").nlink == 1);
 }
 
 TEST_CASE("a committed new directory with its files is clean") {
