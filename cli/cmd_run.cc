@@ -164,6 +164,7 @@ Result<int> run_in_draft(Context& context, const Args& args,
     if (fds[i] < 0)
       plan.request.tty_streams =
           static_cast<uint8_t>(plan.request.tty_streams | 1u << i);
+  plan.request.terminal = TRY(relay.terminal_shape());
   draft::Client client = TRY(draft::Client::connect_or_start(
       *TRY(context.layout()), prepared.draft.id, {.shape = plan.shape}));
   Finished done =

@@ -14,6 +14,7 @@
 #include "draft/home.h"
 #include "draft/report.h"
 #include "jail/environment.h"
+#include "jail/tty.h"
 
 namespace stoplog::draft {
 namespace {
@@ -97,7 +98,11 @@ Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio) {
   session_->home_tree().set_quota(quota);
 
   jail::Pty pty;
-  if (request.tty_streams != 0) pty = TRY(session_->zygote().open_pty());
+  if (request.tty_streams != 0) {
+    pty = TRY(session_->zygote().open_pty());
+    if (!request.terminal.empty())
+      TRY(jail::shape_pty(pty.master.get(), request.terminal));
+  }
   auto stream = [&](size_t i) {
     return (request.tty_streams >> i & 1) != 0 ? pty.slave.get()
                                                : stdio[i].get();

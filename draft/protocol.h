@@ -144,13 +144,14 @@ struct RunRequest {
   // Bit N: stream N of the command is the jail's own pty, whose master comes
   // back with RunStarted. The message carries an fd for each other stream.
   uint8_t tty_streams = 0;
+  std::string terminal;  // jail::terminal_shape() of the caller's
   uint32_t umask = 022;
   Limits limits;
   std::string policy_digest;
   std::string preset;
   template <class A>
   void visit(A& a) {
-    a(argv, cwd, env, env_extra, shell, tty_streams, umask, limits,
+    a(argv, cwd, env, env_extra, shell, tty_streams, terminal, umask, limits,
       policy_digest, preset);
   }
 };

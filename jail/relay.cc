@@ -58,6 +58,12 @@ struct Relay::State {
   bool is_terminal(int stream) const {
     return streams.kind[static_cast<size_t>(stream)] == StreamKind::kTerminal;
   }
+  // The terminal that is used for all three; -1: none.
+  int own_terminal() const {
+    for (int fd : {0, 1, 2})
+      if (is_terminal(fd)) return fd;
+    return -1;
+  }
   void read_signals(int fd, const RelayHooks& hooks);
   void handle_event(const RelayHooks& hooks);
   void stop_together(const RelayHooks& hooks);
@@ -99,6 +105,12 @@ std::array<int, 3> Relay::command_fds() const {
           state_->command[2].get()};
 }
 
+Result<std::string> Relay::terminal_shape() const {
+  const int own = state_->own_terminal();
+  if (own < 0) return std::string();
+  return jail::terminal_shape(own);
+}
+
 void Relay::sent() {
   for (Fd& fd : state_->command) fd.reset();
 }
@@ -106,9 +118,7 @@ void Relay::sent() {
 Status Relay::use_terminal(Fd master) {
   State& s = *state_;
   s.master = std::move(master);
-  int own = -1;
-  for (int fd : {0, 1, 2})
-    if (own < 0 && s.is_terminal(fd)) own = fd;
+  const int own = s.own_terminal();
   if (own < 0) return fail(Code::kInternal, "no terminal to use");
   const int screen = s.is_terminal(1) ? 1 : s.is_terminal(2) ? 2 : 0;
   ::fcntl(s.master.get(), F_SETFL, O_NONBLOCK);
@@ -226,6 +236,8 @@ RelayResult Relay::run(const RelayHooks& hooks) {
   ::signal(SIGPIPE, SIG_IGN);
   Fd signals(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   State& s = *state_;
+  // It may have changed before SIGWINCH was ours to see.
+  if (s.terminal) s.terminal->resize();
   s.count(hooks);
   while (!s.ended) s.turn(signals.get(), hooks);
   s.drain();

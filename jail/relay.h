@@ -5,8 +5,9 @@
 //
 //   const Streams streams = look_at_streams();        // first thing in main
 //   Relay relay = TRY(Relay::open(streams));
-//   ... send relay.command_fds() to the daemon (-1 where a pty is wanted),
-//       receive the pty's master when streams.any_terminal() ...
+//   ... send relay.command_fds() to the daemon (-1 where a pty is wanted, which
+//       is given relay.terminal_shape() before the command starts), receive the
+//       pty's master when streams.any_terminal() ...
 //   relay.sent(); TRY(relay.use_terminal(std::move(master)));
 //   relay.run({.event_fd = socket, .on_event = ..., .on_signal = ...});
 //
@@ -22,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -63,6 +65,8 @@ class Relay {
 
   // The command's ends of the pipes, borrowed; -1 where it gets the pty.
   std::array<int, 3> command_fds() const;
+  // What our terminal is like, for shape_pty(); "": there is none.
+  Result<std::string> terminal_shape() const;
   // They are sent: our copies close.
   void sent();
   Status use_terminal(Fd master);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <utility>
 
 #include "base/sys_process.h"
@@ -28,14 +29,38 @@ namespace {
   ::_exit(0);
 }
 
+struct Shape {
+  termios modes;
+  winsize size;
+};
+
 }  // namespace
+
+Result<std::string> terminal_shape(int own) {
+  Shape shape{};
+  if (::tcgetattr(own, &shape.modes) < 0)
+    return fail_errno(errno, "cannot read the terminal's modes");
+  (void)::ioctl(own, TIOCGWINSZ, &shape.size);
+  std::string bytes(sizeof shape, '\0');
+  std::memcpy(bytes.data(), &shape, sizeof shape);
+  return bytes;
+}
+
+Status shape_pty(int master, std::string_view bytes) {
+  Shape shape{};
+  if (bytes.size() != sizeof shape)
+    return fail(Code::kInvalid, "bad shape of a terminal");
+  std::memcpy(&shape, bytes.data(), sizeof shape);
+  if (::tcsetattr(master, TCSANOW, &shape.modes) < 0 ||
+      ::ioctl(master, TIOCSWINSZ, &shape.size) < 0)
+    return fail_errno(errno, "cannot set up the terminal");
+  return {};
+}
 
 Result<Terminal> Terminal::take(int own, int master) {
   Terminal terminal(own, master);
   if (::tcgetattr(own, &terminal.saved_) < 0)
     return fail_errno(errno, "cannot read the terminal's modes");
-  ::tcsetattr(master, TCSANOW, &terminal.saved_);
-  terminal.resize();
   terminal.start_guardian();
   TRY(terminal.retake());
   return terminal;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The caller's own terminal while a command uses it through a pty.
 //
+//   std::string shape = TRY(terminal_shape(0));   // modes and size, as bytes
+//   TRY(shape_pty(master, shape));        // before the command starts: what it
+//                                         // sets itself must not be undone
 //   Terminal terminal = TRY(Terminal::take(0, master));   // raw from here on,
 //                                                 // unless in the background
 //   terminal.resize();            // at SIGWINCH
@@ -13,16 +16,22 @@
 
 #include <termios.h>
 
+#include <string>
+#include <string_view>
+
 #include "base/child.h"
 #include "base/fd.h"
 #include "base/result.h"
 
 namespace stoplog::jail {
 
+Result<std::string> terminal_shape(int own);
+// kInvalid when the bytes are not a shape.
+Status shape_pty(int master, std::string_view shape);
+
 class Terminal {
  public:
-  // `own` is the caller's terminal, `master` the pty's; both borrowed. The pty
-  // gets the terminal's modes and size.
+  // `own` is the caller's terminal, `master` the pty's; both borrowed.
   static Result<Terminal> take(int own, int master);
   Terminal(Terminal&& other) noexcept;
   Terminal& operator=(Terminal&&) = delete;

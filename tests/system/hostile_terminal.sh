@@ -26,9 +26,11 @@ attack() {
 
   case_ TT-person
   if [ "$ADAPTER" = plain ]; then
-    python3 "$TOP/tests/system/jail/terminal.py" "$BUILD/tests/jailrun" -w "$P"
+    TIME_LIMIT='-l time=2s' \
+      python3 "$TOP/tests/system/jail/terminal.py" "$BUILD/tests/jailrun" -w "$P"
   else
-    python3 "$TOP/tests/system/jail/terminal.py" "$STOPLOG" --workspace "$P" run --quiet
+    TIME_LIMIT='--time 2s' \
+      python3 "$TOP/tests/system/jail/terminal.py" "$STOPLOG" --workspace "$P" run --quiet
   fi
 }
 everywhere attack

@@ -221,6 +221,9 @@ int run_once(const Options& o, Zygote& zygote, const Streams& streams) {
     auto opened = zygote.open_pty();
     if (!opened) die(125, opened.error());
     pty = std::move(*opened);
+    auto shape = relay->terminal_shape();
+    if (!shape) die(125, shape.error());
+    if (auto s = shape_pty(pty.master.get(), *shape); !s) die(125, s.error());
     for (int& fd : fds)
       if (fd < 0) fd = pty.slave.get();
     command.controlling_terminal = true;

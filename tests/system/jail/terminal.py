@@ -3,18 +3,21 @@
 # "-- COMMAND" in a jail. Each scenario types what a person would and looks at
 # the screen; exits 1 with the screen when one fails.
 import fcntl
+import json
 import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
 
 RUN = sys.argv[1:]
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Terminal:
@@ -23,6 +26,7 @@ class Terminal:
         self.seen = 0
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.environ["TERM"] = "xterm"
             os.execvp(argv[0], argv)
         self.size(rows, columns)
 
@@ -45,6 +49,9 @@ class Terminal:
 
     # Waits until the pattern appears after what was waited for before.
     def expect(self, pattern):
+        if pattern.startswith("^"):
+            # Or after what a shell writes before it runs a command.
+            pattern = r"(?:^|(?<=\r))" + pattern[1:]
         end = time.time() + PATIENCE
         while True:
             found = re.compile(pattern, re.M).search(self.screen, self.seen)
@@ -74,29 +81,39 @@ class Terminal:
         return bool(termios.tcgetattr(self.fd)[3] & termios.ICANON)
 
 
+# A job that says when it has the terminal: a key typed earlier would reach the
+# shell, which ignores it. No shell script: dash loses a Ctrl-C that comes while
+# it executes the last command of a line, and hangs in vfork(2) when a Ctrl-Z
+# stops the child before it executes; outside of a jail too.
+PROGRAM = ('import signal as s;s.signal(s.SIGINT,s.SIG_DFL);'
+           's.signal(s.SIGCONT,lambda *a:print("wo""ke",flush=True));'
+           'print("u""p",flush=True);[s.pause() for _ in iter(int,1)]')
+JOB = "python3 -c '%s'" % PROGRAM
+
+
 def shell_inside():
     t = Terminal(RUN + ["--", "bash", "--norc", "-i"])
     t.expect(r"\$ ")
     t.type("echo [$(tty)] [$(stty size)] $((6*7))\r")
     t.expect(r"\[/dev/pts/\d+\] \[33 101\] 42")
-    t.type("sleep 1000\r")
-    time.sleep(0.3)
+    t.type(JOB + "\r")
+    t.expect("^up")
     t.type("\x1a")
     t.expect("Stopped")
     t.type("jobs; echo ma''rk\r")
-    t.expect("Stopped.*sleep 1000")
-    t.expect("mark")
+    t.expect("Stopped.*python3 -c")
+    t.expect("^mark")
     t.type("fg\r")
-    time.sleep(0.3)
+    t.expect("^woke")
     t.type("\x03")
-    time.sleep(0.2)
+    t.expect(r"\$ ")
     t.type("echo code=$?\r")
-    t.expect(r"code=130")
+    t.expect(r"^code=130")
+    # The new size is there before what is typed after it.
     t.size(50, 120)
-    time.sleep(0.2)
     t.type("stty size; echo en''d\r")
-    t.expect("50 120")
-    t.expect("end")
+    t.expect("^50 120")
+    t.expect("^end")
     t.type("exit 7\r")
     code = t.end()
     if code != 7:
@@ -111,7 +128,7 @@ def controlling_terminal():
 
 
 def interrupt():
-    t = Terminal(RUN + ["--", "sh", "-c", "echo up; sleep 1000"])
+    t = Terminal(RUN + ["--", "python3", "-c", PROGRAM])
     t.expect("up")
     t.type("\x03")
     code = t.end()
@@ -119,49 +136,163 @@ def interrupt():
         t.fail("exit %d, not 130" % code)
 
 
-def stop_and_resume():
+# An interactive shell outside, whose job the run is.
+def outer_shell():
     t = Terminal(["bash", "--norc", "-i"])
     t.expect(r"[$#] ")
-    line = " ".join("'%s'" % word for word in RUN)
-    t.type(line + " -- sh -c 'echo u''p; sleep 3; echo wo''ke; sleep 1000'\r")
-    t.expect("up")
+    return t
+
+
+def run_line(command, options=()):
+    words = RUN + list(options) + ["--"]
+    return " ".join("'%s'" % word for word in words) + " " + command + "\r"
+
+
+def leave(t, code):
+    t.expect(r"[$#] ")
+    t.type("echo code=$?\r")
+    t.expect(r"^code=%d\b" % code)
+    if not t.canonical() and "icanon" not in stty(t):
+        t.fail("the terminal is left raw")
+    t.type("exit 0\r")
+    t.end()
+
+
+# As commands see it: the shell's own line editing is raw too.
+def stty(t):
+    t.type("stty -a | tr ';' '\\n' | grep -o '[-]*icanon'\r")
+    return t.expect(r"^-?icanon").group(0)
+
+
+def stop_and_resume():
+    t = outer_shell()
+    t.type(run_line(JOB))
+    t.expect("^up")
     if t.canonical():
         t.fail("the terminal is not raw while a command runs")
     t.type("\x1a")
     t.expect("Stopped")
     t.expect(r"[$#] ")
-    t.type("echo sh''ell\r")
-    t.expect("shell")
+    if stty(t) != "icanon":
+        t.fail("the terminal is raw while the command is stopped")
+    t.size(20, 70)
     t.type("fg\r")
-    t.expect("woke")
+    t.expect("^woke")
     t.type("\x03")
+    leave(t, 130)
+
+
+# The terminal is as it was after a death of whatever kind.
+def ended_by_time():
+    t = outer_shell()
+    t.type(run_line("sh -c 'stty raw -echo; echo u\"\"p; sleep 1000'",
+                    os.environ["TIME_LIMIT"].split()))
+    t.expect("up")
+    leave(t, 124)
+
+
+def ended_by_signal():
+    t = outer_shell()
+    t.type(run_line("sh -c 'stty raw -echo; echo u\"\"p; kill -9 $$'"))
+    t.expect("up")
+    leave(t, 137)
+
+
+def daemon_killed():
+    if "--workspace" not in RUN:
+        return
+    t = outer_shell()
+    t.type(run_line("sh -c 'stty raw -echo; echo u\"\"p; sleep 1000'"))
+    t.expect("up")
+    drafts = json.loads(subprocess.run(
+        [RUN[0], "--workspace", RUN[RUN.index("--workspace") + 1], "drafts",
+         "--json"], check=True, capture_output=True).stdout)
+    for draft in drafts["drafts"]:
+        if draft["daemon"]:
+            os.kill(draft["daemon"], signal.SIGKILL)
+    leave(t, 125)
+
+
+def have(program):
+    if shutil.which(program):
+        return True
+    print("    no %s here" % program)
+    return False
+
+
+def vim():
+    if not have("vim"):
+        return
+    t = outer_shell()
+    t.type(run_line("vim -u NONE -N -i NONE typed.txt"))
+    t.expect(r"\[New\]")
+    t.type("ihello\x1b:echo 'lines='.&lines.' columns='.&columns\r")
+    t.expect("lines=33 columns=101")
+    t.size(40, 90)
+    t.expect(r"\[39;1H")  # painted anew
+    t.type(":echo 'lines='.&lines.' columns='.&columns\r")
+    t.expect("lines=40 columns=90")
+    t.type("\x1a")
+    t.expect("Stopped")
     t.expect(r"[$#] ")
-    t.type("echo code=$?\r")
-    t.expect("code=130")
-    t.type("exit 0\r")
+    t.type("fg\r")
+    t.expect("hello")
+    t.type(":wq\r")
+    t.expect("written")
+    leave(t, 0)
+    t = Terminal(RUN + ["--", "cat", "typed.txt"])
+    t.expect("^hello")
     t.end()
 
 
-# Killed with -9, the guardian puts the terminal's modes back.
+def less():
+    if not have("less"):
+        return
+    t = Terminal(RUN + ["--", "sh", "-c", "seq 1000 >numbers; less numbers"])
+    t.expect(r"\b32\r?\n")  # one line of 33 is the prompt
+    t.type(" ")
+    t.expect(r"\b64\r?\n")
+    t.type("/77$\r")
+    t.expect(r"\b78\r?\n")
+    t.type("G")
+    t.expect(r"\b1000\b")
+    t.type("q")
+    if t.end() != 0:
+        t.fail("less")
+
+
+def htop():
+    if not have("htop"):
+        return
+    t = Terminal(RUN + ["--", "htop"])
+    t.expect("0:00.*htop")
+    t.expect("F10")
+    t.type("q")
+    if t.end() != 0:
+        t.fail("htop")
+    if re.search(r"python3|terminal\.py", t.screen):
+        t.fail("htop shows processes of the host")
+
+
+# Killed with -9, the guardian puts the terminal's modes back. Not as the leader
+# of the session, whose death takes the terminal from everybody, and beneath a
+# shell that does not do it itself.
 def killed():
-    t = Terminal(RUN + ["--", "sh", "-c", "echo up; sleep 1000"])
+    t = Terminal(["sh", "-c", "\"$@\" -- sh -c 'echo up; sleep 1000'; "
+                  "echo en''d; exec sleep 1000", "x"] + RUN)
     t.expect("up")
-    end = time.time() + PATIENCE
-    while t.canonical() and time.time() < end:
-        time.sleep(0.05)
     if t.canonical():
         t.fail("not raw")
-    # Keep the terminal alive beyond its leader to look at its modes.
-    slave = os.open("/dev/pts/%d" % struct.unpack(
-        "I", fcntl.ioctl(t.fd, 0x80045430, b"\0" * 4))[0], os.O_RDWR | os.O_NOCTTY)
-    os.kill(t.pid, signal.SIGKILL)
-    os.waitpid(t.pid, 0)
+    with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
+        os.kill(int(f.read().split()[0]), signal.SIGKILL)
+    t.expect("end")
+    end = time.time() + PATIENCE
     while not t.canonical() and time.time() < end:
         time.sleep(0.05)
-    os.close(slave)
     if not t.canonical():
-        print("FAILED: the terminal stays raw after kill -9")
-        sys.exit(1)
+        t.fail("the terminal stays raw after kill -9")
+    os.kill(t.pid, signal.SIGKILL)
+    t.end()
 
 
 # Output to a pipe, keyboard at the terminal: each stream is what it was.
@@ -176,6 +307,7 @@ def mixed():
 
 
 for scenario in (shell_inside, controlling_terminal, interrupt,
-                 stop_and_resume, killed, mixed):
+                 stop_and_resume, ended_by_time, ended_by_signal,
+                 daemon_killed, killed, mixed, vim, less, htop):
     print("   ", scenario.__name__, flush=True)
     scenario()
