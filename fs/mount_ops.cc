@@ -459,13 +459,18 @@ void op_removexattr(fuse_req_t req, fuse_ino_t node, const char* name) {
   answer_status(req, [&] { return impl(req).tree.removexattr(node, name); });
 }
 
+// For requests in which the kernel does not say whether the caller has
+// CAP_FSETID: root has.
+WriteFlags change_by(fuse_req_t req) {
+  return {.kill_suidgid = fuse_req_ctx(req)->uid != 0};
+}
+
 void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t offset,
                   off_t length, fuse_file_info*) {
-  // The kernel does not say whether the caller has CAP_FSETID here: root has.
-  WriteFlags flags{.kill_suidgid = fuse_req_ctx(req)->uid != 0};
   answer_status(req, [&] {
     return impl(req).tree.fallocate(node, mode, static_cast<uint64_t>(offset),
-                                    static_cast<uint64_t>(length), flags);
+                                    static_cast<uint64_t>(length),
+                                    change_by(req));
   });
 }
 
@@ -492,7 +497,7 @@ void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_offset,
     return impl(req).tree.copy_range(
         from, static_cast<uint64_t>(from_offset), to,
         static_cast<uint64_t>(to_offset),
-        std::min<uint64_t>(length, uint64_t{1} << 30));
+        std::min<uint64_t>(length, uint64_t{1} << 30), change_by(req));
   });
   if (copied)
     fuse_reply_write(req, *copied);

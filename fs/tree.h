@@ -116,7 +116,8 @@ class Tree {
   // whence: SEEK_DATA or SEEK_HOLE.
   Result<uint64_t> lseek(NodeId node, uint64_t offset, int whence);
   Result<size_t> copy_range(NodeId from, uint64_t from_offset, NodeId to,
-                            uint64_t to_offset, uint64_t length);
+                            uint64_t to_offset, uint64_t length,
+                            WriteFlags flags = {});
   Result<std::string> getxattr(NodeId node, std::string_view name);
   Result<std::vector<std::string>> listxattr(NodeId node);
   // flags: 0, XATTR_CREATE, XATTR_REPLACE. POSIX ACLs change the mode along.

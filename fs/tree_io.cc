@@ -261,7 +261,9 @@ Status Tree::fallocate(NodeId node, int mode, uint64_t offset, uint64_t length,
   if (offset + length > size && (mode & kKeep) == 0)
     put(std::max(offset, size), offset + length - std::max(offset, size),
         Where::kZero);
-  if (records.empty()) return {};
+  // Times move even where all was there, as on ext4.
+  if (records.empty())
+    records.push_back(TouchRecord{.serial = held->serial, .time = now});
   return t.append(std::move(records));
 }
 
@@ -288,7 +290,8 @@ Result<uint64_t> Tree::lseek(NodeId node, uint64_t offset, int whence) {
 }
 
 Result<size_t> Tree::copy_range(NodeId from, uint64_t from_offset, NodeId to,
-                                uint64_t to_offset, uint64_t length) {
+                                uint64_t to_offset, uint64_t length,
+                                WriteFlags flags) {
   // A bounded piece a call: the kernel asks again for the rest.
   length = std::min<uint64_t>(length, 16 * kCopyStep);
   if (from == to && from_offset < to_offset + length &&
@@ -304,7 +307,7 @@ Result<size_t> Tree::copy_range(NodeId from, uint64_t from_offset, NodeId to,
       break;
     }
     auto written =
-        write(to, to_offset + copied, std::span(block).first(*n), {});
+        write(to, to_offset + copied, std::span(block).first(*n), flags);
     if (!written) {
       if (copied == 0) return written;
       break;

@@ -515,6 +515,14 @@ def setuid_is_cleared_on_write(d):
         with open(f"{d}/suid", "ab") as f:
             f.write(b"#\n")
         assert stat.S_IMODE(os.stat(f"{d}/suid").st_mode) == 0o755
+        os.chmod(f"{d}/suid", 0o4755)
+        with open(f"{d}/f", "rb") as a, open(f"{d}/suid", "r+b") as b:
+            assert os.copy_file_range(a.fileno(), b.fileno(), 1) == 1
+        assert stat.S_IMODE(os.stat(f"{d}/suid").st_mode) == 0o755
+        os.chmod(f"{d}/suid", 0o4755)
+        with open(f"{d}/suid", "r+b") as f:
+            os.posix_fallocate(f.fileno(), 0, 1)
+        assert stat.S_IMODE(os.stat(f"{d}/suid").st_mode) == 0o755
         return
     os.chmod(f"{d}/suid", 0o6777)
     write(f"{d}/s2", b"")

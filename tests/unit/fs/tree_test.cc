@@ -258,6 +258,13 @@ TEST_CASE("setuid and capabilities are cleared by another's write") {
                       {.kill_suidgid = true}));
   CHECK((f.attr("file").mode & 07777) == 0755);
   CHECK(f.tree->getxattr(id, "security.capability").error().err() == ENODATA);
+  f.create("from", "z");
+  f.tree->setattr(id, {.set = kSetMode, .mode = 06755}, f.caller);
+  CHECK(f.tree->copy_range(f.at("from"), 0, id, 0, 1) == 1);
+  CHECK((f.attr("file").mode & 07777) == 06755);
+  CHECK(f.tree->copy_range(f.at("from"), 0, id, 0, 1, {.kill_suidgid = true}) ==
+        1);
+  CHECK((f.attr("file").mode & 07777) == 0755);
 }
 
 TEST_CASE("a setgid directory gives its group and its bit") {
