@@ -257,6 +257,11 @@ void fields(Io& io, R& r) {
   io(r.serial);
 }
 
+template <typename Io, Is<RefusedRecord> R>
+void fields(Io& io, R& r) {
+  io.list(r.positions, 8, [](auto& i, auto& p) { i(p); });
+}
+
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {

@@ -226,13 +226,19 @@ struct ReleaseRecord {
   Serial serial = 0;
 };
 
+// Records that the live tree refused after they were written (a bug): they
+// changed nothing then, and must not now.
+struct RefusedRecord {
+  std::vector<Position> positions;
+};
+
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
                  UnlinkRecord, RenameRecord, SetAttrRecord, XattrRecord,
                  TakeRecord, ExtentRecord, TruncateRecord, TouchRecord,
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
-                 TableRecord, StartRecord, ReleaseRecord>;
+                 TableRecord, StartRecord, ReleaseRecord, RefusedRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace stoplog::fs {
 namespace {
 
@@ -38,20 +40,25 @@ Result<Replayed> replay(int draft_dir, Position until) {
   result.head = source.head;
   result.generation = source.head.open.generation;
   result.state.set_generation(result.generation);
+  std::map<Position, std::string> refused;
   result.end = TRY(journal_scan(
       source.fd.get(), source.head, until, [&](const Logged& logged) -> Status {
         ++result.records;
         auto applied = result.state.apply(logged);
-        if (!applied) {
-          // After a gap, records can refer to what was lost.
-          result.damaged = true;
-          note(result.notes,
-               fmt::format("record {} cannot be applied: {}", logged.position,
-                           applied.error().text()));
-        }
+        if (!applied) refused.emplace(logged.position, applied.error().text());
+        // What the live tree refused as well did not happen.
+        if (const auto* known = std::get_if<RefusedRecord>(&logged.record))
+          for (Position position : known->positions) refused.erase(position);
         return {};
       }));
+  // After a gap, records can refer to what was lost.
+  for (const auto& [position, why] : refused) {
+    result.damaged = true;
+    note(result.notes,
+         fmt::format("record {} cannot be applied: {}", position, why));
+  }
   for (const Damage& gap : result.end.damage) {
+    if (gap.first_lost > until) continue;  // behind what is asked for
     result.damaged = true;
     note(result.notes,
          fmt::format("the journal is damaged: records {} to {} are lost",

@@ -112,9 +112,10 @@ struct Held {
 
   bool is_dir() const { return S_ISDIR(mode); }
   bool is_file() const { return S_ISREG(mode); }
+  bool is_unlinked() const { return links.empty() && serial != kRootSerial; }
   // No name leads here, and none of the lower's that was not yet seen will.
   bool is_dead() const {
-    return links.empty() && serial != kRootSerial &&
+    return is_unlinked() &&
            (!base || is_dir() || int64_t{base->nlink} + nlink_delta <= 0);
   }
   // Nothing of the draft's is in it or beneath it (after a commit): the lower
@@ -193,11 +194,13 @@ class State {
   // counts up, the seals and all marks.
   void succeed(const State& present);
   // And, as unlinked, those of `serials` that it does not have itself: the
-  // kernel may still know them.
-  void keep_orphans(State& present, const std::vector<Serial>& serials);
+  // kernel may still know them, and records about them may follow. Content is
+  // shared with `present`, which is to go.
+  void keep_orphans(const State& present, const std::vector<Serial>& serials);
   // Forgets unlinked nodes: at the end of a replay nobody has them open.
   void drop_orphans();
-  // All records that make this state, up to StartRecord.
+  // All records that make this state, up to StartRecord; unlinked nodes too,
+  // for as long as the kernel knows them, records about them may follow.
   void snapshot(const std::function<Status(Record)>& sink,
                 Status& result) const;
   // Called for each segment range that a change took out of use.
@@ -231,9 +234,12 @@ class State {
   Status on(const TableRecord& r);
   Status on(const StartRecord& r);
   Status on(const ReleaseRecord& r);
+  Status on(const RefusedRecord& r);
 
   Result<Held*> need(Serial serial);
   Result<Held*> need_dir(Serial serial);
+  // A directory that names can be put into: not a removed one.
+  Result<Held*> need_place(Serial serial);
   Result<Held*> need_body(Serial serial);
   Held& add(Serial serial, mode_t mode, uint64_t ino);
   void remove(Serial serial);

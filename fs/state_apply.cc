@@ -38,6 +38,13 @@ Result<Held*> State::need_dir(Serial serial) {
   return node;
 }
 
+Result<Held*> State::need_place(Serial serial) {
+  Held* node = TRY(need_dir(serial));
+  if (node->is_unlinked())
+    return fail(Code::kCorrupt, "directory {} was removed", serial);
+  return node;
+}
+
 Result<Held*> State::need_body(Serial serial) {
   Held* node = TRY(need(serial));
   if (!node->body)
@@ -50,7 +57,7 @@ Status State::on(const OpenRecord&) {
 }
 
 Status State::on(const AdoptRecord& r) {
-  Held* dir = TRY(need_dir(r.parent));
+  Held* dir = TRY(need_place(r.parent));
   if (r.serial == 0 || find(r.serial) != nullptr || r.serial >= 1ull << 60)
     return fail(Code::kCorrupt, "serial {} is taken", r.serial);
   if (!dir->base || child(*dir, r.name))
@@ -76,11 +83,9 @@ Status State::on(const AdoptRecord& r) {
 Status State::on(const CreateRecord& r) {
   Held* dir = nullptr;
   if (r.parent != 0) {
-    dir = TRY(need_dir(r.parent));
+    dir = TRY(need_place(r.parent));
     if (child(*dir, r.name).value_or(0) != 0 || r.name.empty())
       return fail(Code::kCorrupt, "the name exists");
-  } else if (S_ISDIR(r.mode)) {
-    return fail(Code::kCorrupt, "a directory without a name");
   }
   if (r.serial == 0 || find(r.serial) != nullptr || r.serial >= 1ull << 60)
     return fail(Code::kCorrupt, "serial {} is taken", r.serial);
@@ -94,7 +99,7 @@ Status State::on(const CreateRecord& r) {
   node.target = r.target;
   node.xattrs = r.xattrs;
   if (node.is_file()) node.body = std::make_shared<FileBody>();
-  node.nlink_delta = node.is_dir() ? 2 : dir != nullptr ? 1 : 0;
+  node.nlink_delta = dir == nullptr ? 0 : node.is_dir() ? 2 : 1;
   // Numbers of new nodes count up with bit 62 set.
   if ((r.ino >> 61) == 2)
     next_ino_ = std::max<uint64_t>(next_ino_, (r.ino & ~(1ull << 62)) + 1);
@@ -108,7 +113,7 @@ Status State::on(const CreateRecord& r) {
 
 Status State::on(const LinkRecord& r) {
   Held* node = TRY(need(r.serial));
-  Held* dir = TRY(need_dir(r.parent));
+  Held* dir = TRY(need_place(r.parent));
   if (node->is_dir()) return fail(Code::kCorrupt, "a link to a directory");
   auto there = child(*dir, r.name);
   if (r.lower ? there.has_value() || !dir->base || !node->base
@@ -145,7 +150,7 @@ Status State::on(const UnlinkRecord& r) {
 
 Status State::on(const RenameRecord& r) {
   Held* dir = TRY(need_dir(r.parent));
-  Held* new_dir = TRY(need_dir(r.new_parent));
+  Held* new_dir = TRY(need_place(r.new_parent));
   Held* node = TRY(need(child(*dir, r.name).value_or(0)));
   if (node->is_dir() && is_within(*new_dir, *node))
     return fail(Code::kCorrupt, "a directory moved into itself");
@@ -396,5 +401,8 @@ Status State::on(const ReleaseRecord& r) {
   remove(r.serial);
   return {};
 }
+
+// What it speaks of changed nothing: replay() takes note.
+Status State::on(const RefusedRecord&) { return {}; }
 
 }  // namespace stoplog::fs

@@ -252,6 +252,7 @@ Status State::on(const BaseMapRecord& r) {
     Held* dir = find(node->links[at].parent);
     bool counted_below = node->links[at].from == LinkFrom::kDerived;
     Link link = detach(*node, at);
+    if (!node->is_dir()) --node->nlink_delta;
     if (dir != nullptr) {
       dir->names.erase(link.name);
       // The lower's own count of it went with it.
@@ -284,7 +285,7 @@ Status State::on(const BaseMapRecord& r) {
     if (change.now && !change.from) show_again(change);
   BaseIndex index;
   for (const auto& [serial, node] : nodes_)
-    if (node->is_dir())
+    if (node->is_dir() && !node->is_unlinked())
       if (auto origin = origin_of(*node)) index.dirs.emplace(*origin, serial);
   for (const BaseChange& change : r.changes) {
     if (change.from) {

@@ -57,9 +57,7 @@ void State::snapshot(const std::function<Status(Record)>& sink,
   auto put = [&](Record record) {
     if (result) result = sink(std::move(record));
   };
-  for (const auto& [serial, node] : nodes_)
-    // Unlinked files are open in some process: they have no future.
-    if (!node->is_dead()) put(record_of(*node));
+  for (const auto& [serial, node] : nodes_) put(record_of(*node));
   for (const auto& [serial, node] : nodes_) {
     GoneRecord gone{.dir = serial, .names = {}};
     for (const auto& [name, child] : node->names)
@@ -103,7 +101,8 @@ Status State::on(const NodeRecord& r) {
   if (r.has_content && !S_ISREG(r.mode))
     return fail(Code::kCorrupt, "content of no file");
   if (r.serial == kRootSerial) nodes_.erase(kRootSerial);
-  Held& node = add(r.serial, r.mode, r.ino);
+  Held& node = add(r.serial, r.mode, 0);
+  node.ino = r.ino;
   node.uid = r.uid;
   node.gid = r.gid;
   node.rdev = r.rdev;
@@ -144,6 +143,10 @@ Status State::on(const NodeRecord& r) {
     body.base_hash = r.base_hash;
     live_bytes_ += body.map.segment_bytes();
   }
+  // One that was removed must not stand in the way of one that has its number
+  // or is the same lower file.
+  if (node.is_dead()) return {};
+  if (node.ino != 0) inos_.emplace(node.ino, node.serial);
   index(node);
   return {};
 }
@@ -193,7 +196,8 @@ Status State::on(const StartRecord&) {
     std::vector<Serial> trail;
     const Held* at = node.get();
     while (!sound.contains(at->serial)) {
-      if (at->links.empty() && !at->is_dir()) break;  // names yet to be seen
+      // Removed, or a file with names yet to be seen.
+      if (at->links.empty() && at == node.get()) break;
       if (at->links.empty() || trail.size() > nodes_.size())
         return fail(Code::kCorrupt, "node {} hangs in the air", serial);
       trail.push_back(at->serial);
@@ -218,17 +222,21 @@ void State::succeed(const State& present) {
   seals_ = present.seals_;
 }
 
-void State::keep_orphans(State& present, const std::vector<Serial>& serials) {
+void State::keep_orphans(const State& present,
+                         const std::vector<Serial>& serials) {
   for (Serial serial : serials) {
-    auto it = present.nodes_.find(serial);
-    if (it == present.nodes_.end() || nodes_.contains(serial)) continue;
-    it->second->links.clear();
+    const Held* old = present.find(serial);
+    if (old == nullptr || nodes_.contains(serial)) continue;
+    // By the record, so that it is what a replay of the snapshot will give.
+    NodeRecord record = record_of(*old);
+    record.links.clear();
     // No names left: stat shows no links.
-    it->second->nlink_delta =
-        it->second->base ? -static_cast<int32_t>(it->second->base->nlink) : 0;
-    it->second->names.clear();
-    nodes_[serial] = std::move(it->second);
-    present.nodes_.erase(it);
+    record.nlink_delta =
+        old->base ? -static_cast<int32_t>(old->base->nlink) : 0;
+    if (old->base && record.lower_path.empty())
+      record.lower_path = present.origin_of(*old).value_or("");
+    if (auto added = on(record); !added) continue;
+    find(serial)->body = old->body;
   }
 }
 

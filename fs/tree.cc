@@ -71,6 +71,8 @@ Status Tree::Impl::open() {
   read_only_ = replayed->damaged;
   cookie_seed_ = replayed->head.open.cookie_seed;
   segments_->raise_next(state_.next_segment());
+  damaged_open_ = replayed->head.open;
+  damaged_end_ = std::max(replayed->end.sequence, state_.position());
   if (!read_only_)
     journal_ =
         TRY(Journal::resume(draft_dir_.get(), replayed->head, replayed->end));

@@ -14,8 +14,10 @@
 // Failure. Errors carry the errno of the call that a local file system would
 // give; a lower file that changed under its extents is EIO with Code::kDrift,
 // a failed checksum EIO with Code::kCorrupt. After a failed append to the
-// journal the operation has not happened. A journal damaged in the middle
-// opens read-only: every change is EROFS, damage() says what is lost.
+// journal the operation has not happened. A journal damaged in the middle, or
+// with a record that cannot be applied, opens read-only: what is left can be
+// read, every change is EROFS, recovery_notes() say what is lost. A rollback to
+// a mark before the damage makes it writable again.
 //
 // Durability. When a call has returned, its record and data are in the page
 // cache: killing the process loses nothing. fsync() makes them durable.

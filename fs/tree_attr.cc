@@ -121,12 +121,11 @@ Status Tree::Impl::clear_privileges(NodeId id) {
   if (kept == mode && !had_caps) return {};
   TRY(hold(id));
   std::unique_lock lock(mutex_);
-  const Live* live = get(id);
-  if (live == nullptr) return fail_errno(ESTALE);
+  const Held* node = TRY(held_now(id));
   timespec now = sys::coarse_now();
   std::vector<Record> records;
   if (kept != mode)
-    records.push_back(SetAttrRecord{.serial = live->serial,
+    records.push_back(SetAttrRecord{.serial = node->serial,
                                     .own = kOwnAll,
                                     .by_user = true,
                                     .mode = kept,
@@ -137,7 +136,7 @@ Status Tree::Impl::clear_privileges(NodeId id) {
                                     .ctime = now});
   if (had_caps)
     records.push_back(XattrRecord{
-        .serial = live->serial, .xattrs = std::move(xattrs), .ctime = now});
+        .serial = node->serial, .xattrs = std::move(xattrs), .ctime = now});
   return append(std::move(records));
 }
 
@@ -181,7 +180,8 @@ Result<Entry> Tree::setattr(NodeId node, const SetAttr& set,
   attr.ctime = (set.set & kSetCtime) != 0 ? set.ctime : now;
   {
     std::unique_lock lock(t.mutex_);
-    std::vector<Record> records{SetAttrRecord{.serial = view.serial,
+    Serial serial = TRY(t.held_now(node))->serial;
+    std::vector<Record> records{SetAttrRecord{.serial = serial,
                                               .own = kOwnAll,
                                               .by_user = true,
                                               .mode = attr.mode & 07777,
@@ -191,7 +191,7 @@ Result<Entry> Tree::setattr(NodeId node, const SetAttr& set,
                                               .mtime = attr.mtime,
                                               .ctime = attr.ctime}};
     if (changed)
-      records.push_back(XattrRecord{.serial = view.serial,
+      records.push_back(XattrRecord{.serial = serial,
                                     .xattrs = std::move(*changed),
                                     .ctime = attr.ctime});
     TRY(t.append(std::move(records)));

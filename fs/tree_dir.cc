@@ -76,7 +76,7 @@ Result<std::shared_ptr<const Listing>> Tree::Impl::listing(NodeId dir,
       for (const auto& kept : listings_)
         if (kept->dir == dir && kept->version == version) return kept;
     }
-    has_lower = held ? held->base != nullptr : !live->unlinked;
+    has_lower = held ? held->base && !held->is_unlinked() : !live->unlinked;
   }
   std::vector<ListItem>& items = list->items;
   if (has_lower) {

@@ -29,16 +29,29 @@ Status Tree::Impl::append(std::vector<Record> records) {
       pending_drops_ = drop->serials;
     return std::unexpected(std::move(appended).error());
   }
+  RefusedRecord refused;
+  std::string why;
   for (Record& record : records) {
     auto applied =
         state_.apply({++position, state_.command(), std::move(record)});
-    // A replay will refuse the record as well: the two stay equal.
-    if (!applied)
-      return std::unexpected(
-          Error(Code::kInternal,
-                "a record was refused: " + applied.error().text(), EIO));
+    if (applied) continue;
+    refused.positions.push_back(position);
+    why = applied.error().text();
   }
-  return {};
+  if (refused.positions.empty()) return {};
+  // A replay will refuse it as well; that this is no damage it must be told.
+  log::error("record {} was refused: {}", refused.positions.front(), why);
+  Record told = std::move(refused);
+  TRY(journal_->append(std::span(&told, 1), state_.command()));
+  return std::unexpected(
+      Error(Code::kInternal, "a record was refused: " + why, EIO));
+}
+
+Result<const Held*> Tree::Impl::held_now(NodeId id) const {
+  const Live* live = get(id);
+  const Held* node = live != nullptr ? state_.find(live->serial) : nullptr;
+  if (node == nullptr) return fail_errno(ESTALE);
+  return node;
 }
 
 Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
@@ -76,6 +89,7 @@ Status Tree::Impl::hold(NodeId id) {
       }
       NodeId at = id;
       while (live->serial == 0) {
+        if (live->unlinked) return fail_errno(ENOENT);
         chain.push_back(
             {.id = at,
              .parent = id_of(live->parent),
@@ -102,6 +116,7 @@ Status Tree::Impl::hold(NodeId id) {
       if (live == nullptr || parent == nullptr) return fail_errno(ESTALE);
       if (live->serial != 0) continue;  // another thread was faster
       const Held* dir = state_.find(parent->serial);
+      if (dir != nullptr && dir->is_unlinked()) return fail_errno(ENOENT);
       if (dir == nullptr || live->unlinked ||
           State::child(*dir, step.name).has_value()) {
         again = true;
@@ -117,13 +132,17 @@ Status Tree::Impl::hold(NodeId id) {
       // Its other names that the kernel knows are names of the held node too,
       // when their directories are held; the rest is found by identity.
       auto [begin, end] = aliases_.equal_range(static_cast<Slot>(step.id));
-      for (auto it = begin; it != end; ++it)
-        if (Serial other = slots_[it->second.parent].serial; other != 0)
-          records.push_back(LinkRecord{.serial = serial,
-                                       .parent = other,
-                                       .name = it->second.name,
-                                       .lower = true,
-                                       .time = {}});
+      for (auto it = begin; it != end; ++it) {
+        const Held* other = state_.find(slots_[it->second.parent].serial);
+        if (other == nullptr || other->is_unlinked() || !other->base ||
+            State::child(*other, it->second.name))
+          continue;
+        records.push_back(LinkRecord{.serial = serial,
+                                     .parent = other->serial,
+                                     .name = it->second.name,
+                                     .lower = true,
+                                     .time = {}});
+      }
       TRY(append(std::move(records)));
       become_held(static_cast<Slot>(step.id), serial);
     }
@@ -142,6 +161,7 @@ Status Tree::Impl::revive(NodeId id) {
   }
   if (view.serial != 0) return {};
   sys::Stat st = TRY(lower_stat(view));
+  Xattrs xattrs = TRY(xattrs_of(view));
   uint32_t segment = 0;
   uint64_t at = 0;
   if (S_ISREG(st.mode) && st.size > 0) {
@@ -173,7 +193,7 @@ Status Tree::Impl::revive(NodeId id) {
                                            .rdev = st.rdev,
                                            .time = st.mtime,
                                            .target = {},
-                                           .xattrs = {}}};
+                                           .xattrs = std::move(xattrs)}};
   if (segment != 0)
     records.push_back(ExtentRecord{.serial = serial,
                                    .offset = 0,
@@ -225,6 +245,9 @@ Status Tree::Impl::take(NodeId id) {
       }
     }
     std::unique_lock lock(mutex_);
+    const Held* node = TRY(held_now(id));
+    if (node->body) return {};  // a rollback gave it one
+    if (node->serial != view.serial || !node->base) return fail_errno(ESTALE);
     if (record.whole) TRY(charge(st.size, true));
     TRY(append({record}));
     if (!record.whole) {

@@ -109,6 +109,8 @@ struct Tree::Impl {
   // its lower side is reached.
   void unname_one(Slot slot, Slot parent, std::string_view name);
   void prefer_name(Slot slot, Slot parent, std::string_view name);
+  // After a rollback: untouched nodes lose the names that are not shown now.
+  void check_names();
   // Somebody on the host gave an untouched file a second name.
   void note_links(Slot slot, const sys::Stat& st);
   void become_held(Slot slot, Serial serial);
@@ -143,6 +145,9 @@ struct Tree::Impl {
   Result<Fd> opened_path(NodeId id);
   Status take(NodeId id);
   Result<std::shared_ptr<FileBody>> body_of(NodeId id);
+  // With mutex_ held: the held node behind `id`, ESTALE when there is none. A
+  // serial that was read under an earlier lock may be gone.
+  Result<const Held*> held_now(NodeId id) const;
   // With mutex_ held exclusively.
   Status append(std::vector<Record> records);
   Status writable() const;
@@ -241,7 +246,10 @@ struct Tree::Impl {
   sys::Stat base_stat_;
   std::atomic<Observer*> observer_{nullptr};
   std::vector<std::string> notes_;
-  bool read_only_ = false;
+  // The journal is damaged. There is no journal_ then, but these.
+  std::atomic<bool> read_only_{false};
+  OpenRecord damaged_open_;
+  Position damaged_end_ = 0;
   uint64_t cookie_seed_ = 0;
   std::unique_ptr<Segments> segments_;
   FdCache dir_fds_{256};

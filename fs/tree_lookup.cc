@@ -19,6 +19,7 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
       if (dir->serial != 0) {
         const Held* held = state_.find(dir->serial);
         if (held == nullptr) return fail_errno(ESTALE);
+        if (held->is_unlinked()) return fail_errno(ENOENT);
         auto serial = State::child(*held, name);
         if (serial && *serial == 0) return fail_errno(ENOENT);
         if (serial) {
@@ -80,7 +81,9 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
     const Live* dir = get(parent);
     if (dir == nullptr) return fail_errno(ESTALE);
     const Held* held = state_.find(dir->serial);
+    const Held* node = state_.find(same);
     if (held == nullptr || State::child(*held, name)) continue;
+    if (held->is_unlinked() || node == nullptr || !node->base) continue;
     TRY(append({LinkRecord{.serial = same,
                            .parent = dir->serial,
                            .name = name,
@@ -95,6 +98,8 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
 Status Tree::Impl::release_if_replaced(NodeId parent, const std::string& name,
                                        Serial serial) {
   auto st = lower_child(parent, name);
+  if (!st && st.error().err() != ENOENT && st.error().err() != ENOTDIR)
+    return std::unexpected(std::move(st).error());
   std::unique_lock lock(mutex_);
   const Held* node = state_.find(serial);
   if (node == nullptr || !node->is_clean()) return {};

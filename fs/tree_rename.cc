@@ -52,12 +52,13 @@ Status Tree::Impl::remove_name(NodeId parent, std::string_view name_view,
     NodeId id = TRY(peek(parent, name));
     Counted counted{*this, id};
     TRY(check_change(id, operation, &caller));
-    // A file with several links must know that it lost one.
-    if (target.lower && !directory && target.lower->nlink > 1) {
+    if (directory && !TRY(lower_is_empty(id))) return fail_errno(ENOTEMPTY);
+    // A file with several links must know that it lost one, and a directory
+    // that somebody is in lives on.
+    if (target.lower && (directory || target.lower->nlink > 1)) {
       TRY(hold(id));
       continue;
     }
-    if (directory && !TRY(lower_is_empty(id))) return fail_errno(ENOTEMPTY);
     std::unique_lock lock(mutex_);
     const Live* dir = get(parent);
     const Held* held = dir ? state_.find(dir->serial) : nullptr;
@@ -97,7 +98,7 @@ Status Tree::Impl::check_replace(NodeId new_parent, const std::string& name,
   if (!S_ISDIR(mode) && S_ISDIR(target.mode)) return fail_errno(EISDIR);
   if (S_ISDIR(target.mode) && !TRY(lower_is_empty(id)))
     return fail_errno(ENOTEMPTY);
-  if (target.lower && !S_ISDIR(target.mode) && target.lower->nlink > 1)
+  if (target.lower && (S_ISDIR(target.mode) || target.lower->nlink > 1))
     return hold(id);
   return {};
 }

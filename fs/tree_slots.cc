@@ -104,11 +104,14 @@ void Tree::Impl::unname(Slot slot) {
   live.named = false;
   if (!live.links) return;
   auto [begin, end] = aliases_.equal_range(slot);
+  std::vector<Slot> parents;
   for (auto it = begin; it != end; ++it) {
     erase(it->second.parent, it->second.name);
     --slots_[it->second.parent].children;
+    parents.push_back(it->second.parent);
   }
   aliases_.erase(begin, end);
+  for (Slot parent : parents) drop_if_idle(parent);
   auto it = by_identity_.find({live.dev, live.lower_ino, live.btime});
   if (it != by_identity_.end() && it->second == slot) by_identity_.erase(it);
 }
@@ -149,9 +152,45 @@ void Tree::Impl::unname_one(Slot slot, Slot parent, std::string_view name) {
         by_name_.erase(at);
         break;
       }
-    --slots_[parent].children;
     aliases_.erase(it);
+    --slots_[parent].children;
+    drop_if_idle(parent);
     return;
+  }
+}
+
+// A name is shown when its directory is and the draft says nothing about it.
+void Tree::Impl::check_names() {
+  enum : uint8_t { kUnknown, kShown, kLost };
+  std::vector<uint8_t> known(slots_.size(), kUnknown);
+  auto shown = [&](auto& self, Slot dir, std::string_view name) -> bool {
+    const Live& live = slots_[dir];
+    if (live.serial != 0) {
+      const Held* node = state_.find(live.serial);
+      return node != nullptr && !node->is_unlinked() &&
+             !State::child(*node, name);
+    }
+    if (known[dir] == kUnknown)
+      known[dir] = live.parent != 0 && self(self, live.parent, live.name)
+                       ? kShown
+                       : kLost;
+    return known[dir] == kShown;
+  };
+  std::vector<Alias> lost;
+  for (Slot slot = 2; slot < slots_.size(); ++slot) {
+    Live& live = slots_[slot];
+    if (!live.used || live.serial != 0 || live.parent == 0) continue;
+    auto [begin, end] = aliases_.equal_range(slot);
+    lost.clear();
+    for (auto it = begin; it != end; ++it)
+      if (!shown(shown, it->second.parent, it->second.name))
+        lost.push_back(it->second);
+    for (const Alias& alias : lost) unname_one(slot, alias.parent, alias.name);
+    live.unlinked = !shown(shown, live.parent, live.name);
+    if (!live.unlinked) continue;
+    // Another of its names will do.
+    live.unlinked = !aliases_.contains(slot);
+    unname_one(slot, live.parent, std::string(live.name));
   }
 }
 

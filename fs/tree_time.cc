@@ -69,12 +69,12 @@ Status Tree::Impl::write_state(Journal& journal, const State& state) {
 
 Status Tree::Impl::start_generation(const State& state) {
   TRY(segments_->sync());
-  OpenRecord open = journal_->open_record();
+  OpenRecord open = journal_ ? journal_->open_record() : damaged_open_;
   ++open.generation;
-  std::shared_ptr<Journal> next =
-      TRY(Journal::create(draft_dir_.get(), open, journal_->position()));
+  std::shared_ptr<Journal> next = TRY(Journal::create(
+      draft_dir_.get(), open, journal_ ? journal_->position() : damaged_end_));
   TRY(write_state(*next, state));
-  TRY(journal_->sync());
+  if (journal_) TRY(journal_->sync());
   TRY(next->publish());
   journal_ = std::move(next);
   return {};
@@ -115,7 +115,8 @@ Result<State> Tree::Impl::state_at(Position at) {
 
 Result<Mark> Tree::rollback(Position to) {
   Impl& t = *impl_;
-  TRY(t.writable());
+  // Also the way out of a damaged journal: to a mark before the damage.
+  bool repairs = t.read_only_;
   State target = TRY(t.state_at(to));
   TRY(t.restore_replaced(target, to));
   std::vector<Invalidation> out;
@@ -125,7 +126,11 @@ Result<Mark> Tree::rollback(Position to) {
     std::unique_lock lock(t.mutex_);
     // On disk before anything changes here: a failure leaves all as it was.
     target.succeed(t.state_);
+    std::vector<Serial> known;
+    for (const auto& [serial, slot] : t.by_serial_) known.push_back(serial);
+    target.keep_orphans(t.state_, known);
     TRY(t.start_generation(target));
+    t.read_only_ = false;
     t.become(std::move(target), out);
     t.state_.set_generation(t.journal_->generation());
     TRY(t.append({MarkRecord{Mark{.id = t.state_.next_mark(),
@@ -136,6 +141,7 @@ Result<Mark> Tree::rollback(Position to) {
                                   .name = std::to_string(to)}}}));
     mark = t.state_.marks().back();
   }
+  if (repairs) t.start_pool();
   if (Observer* observer = t.observer_) observer->invalidate(out);
   return mark;
 }
@@ -143,39 +149,24 @@ Result<Mark> Tree::rollback(Position to) {
 // The live side of a rollback: `next` is the state from now on.
 void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
   using Kind = Invalidation::Kind;
-  std::vector<Serial> live;
-  for (const auto& [serial, slot] : by_serial_) live.push_back(serial);
-  auto names_of = [&](const State& state, Serial serial) {
-    const Held* node = state.find(serial);
-    NodeId dir = id_of(by_serial_[serial]);
-    if (node == nullptr) return;
-    for (const auto& [name, child] : node->names)
-      out.push_back({.kind = Kind::kDrop, .node = dir, .name = name});
-  };
-  for (Serial serial : live) {
-    names_of(state_, serial);
-    names_of(next, serial);
-  }
-  next.keep_orphans(state_, live);
+  for (const State* state : {&state_, &next})
+    for (const auto& [serial, slot] : by_serial_)
+      if (const Held* node = state->find(serial))
+        for (const auto& [name, child] : node->names)
+          out.push_back(
+              {.kind = Kind::kDrop, .node = id_of(slot), .name = name});
   state_ = std::move(next);
   for (Slot slot = 1; slot < slots_.size(); ++slot) {
     Live& node = slots_[slot];
     if (!node.used) continue;
     out.push_back({.kind = Kind::kNode, .node = id_of(slot)});
-    if (node.serial != 0) {
-      if (const Held* held = state_.find(node.serial)) {
-        node.ino = slot == kRootId ? node.ino : held->ino;
-        node.type = held->mode & S_IFMT;
-      }
-      continue;
+    if (node.serial == 0) continue;
+    if (const Held* held = state_.find(node.serial)) {
+      node.ino = slot == kRootId ? node.ino : held->ino;
+      node.type = held->mode & S_IFMT;
     }
-    // An untouched node whose name the older state holds, or deleted.
-    const Held* dir =
-        node.parent ? state_.find(slots_[node.parent].serial) : nullptr;
-    if (node.named && dir != nullptr && State::child(*dir, node.name))
-      unname(slot);
-    node.unlinked = false;
   }
+  check_names();
   dir_fds_.clear();
   file_fds_.clear();
   {

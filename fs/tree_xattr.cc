@@ -120,6 +120,7 @@ Status Tree::setxattr(NodeId node, std::string_view name,
   records.push_back(XattrRecord{
       .serial = view.serial, .xattrs = std::move(xattrs), .ctime = now});
   std::unique_lock lock(t.mutex_);
+  if (TRY(t.held_now(node))->serial != view.serial) return fail_errno(ESTALE);
   return t.append(std::move(records));
 }
 
@@ -139,9 +140,8 @@ Status Tree::removexattr(NodeId node, std::string_view name) {
   }
   TRY(t.hold(node));
   std::unique_lock lock(t.mutex_);
-  const Live* live = t.get(node);
-  if (live == nullptr) return fail_errno(ESTALE);
-  return t.append({XattrRecord{.serial = live->serial,
+  const Held* held = TRY(t.held_now(node));
+  return t.append({XattrRecord{.serial = held->serial,
                                .xattrs = std::move(xattrs),
                                .ctime = sys::coarse_now()}});
 }
