@@ -151,6 +151,9 @@ class Side:
         os.symlink(target, self.p(path))
 
     def chmod(self, path, mode):
+        # An ordinary user must be able to walk what we compare.
+        if os.path.isdir(self.p(path)):
+            mode |= 0o700
         os.chmod(self.p(path), mode)
 
     def utime(self, path, ns):
