@@ -11,6 +11,7 @@
 #include "draft/home.h"
 #include "draft/jail_setup.h"
 #include "draft/layout.h"
+#include "draft/sweep.h"
 #include "snapshot/objects.h"
 
 namespace stoplog::draft {
@@ -123,6 +124,7 @@ Status Session::mount_trees(const CoreContext& context,
   home_mount_path_ = run + "/" + kHomeDir;
   notes_path_ = run + "/notes";
   notes_ = TRY(make_dir(notes_path_));
+  sweep_dead_mounts(context.layout, context.draft.id);
   if (shown.empty()) TRY(prepare_mount_point(mount_path_));
   TRY(prepare_mount_point(home_mount_path_));
   if (root && shown.empty()) TRY(enter_own_mount_namespace());

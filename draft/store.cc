@@ -14,6 +14,7 @@
 #include "base/sys_file.h"
 #include "base/temp_file.h"
 #include "draft/names.h"
+#include "draft/sweep.h"
 
 namespace stoplog::draft {
 namespace {
@@ -354,6 +355,7 @@ Status Store::remove(std::string_view id) {
       TRY_CTX(DraftLock::take(layout_, id, LockMode::kExclusive,
                               std::chrono::seconds(3)),
               "cannot remove the draft while it is in use");
+  TRY(clear_dead_mounts(layout_, id));
   // Without draft.json it is no draft any more, whatever else a crash leaves.
   Fd dir = TRY(open_draft_dir(layout_, id));
   TRY(sys::unlinkat(dir.get(), kDraftFile));
@@ -363,6 +365,7 @@ Status Store::remove(std::string_view id) {
   std::string run = layout_.run(id);
   (void)sys::unlinkat(AT_FDCWD, layout_.socket(id));
   (void)sys::unlinkat(AT_FDCWD, layout_.mount(id), AT_REMOVEDIR);
+  (void)sys::unlinkat(AT_FDCWD, run + "/" + kHomeDir, AT_REMOVEDIR);
   (void)sys::unlinkat(AT_FDCWD, run, AT_REMOVEDIR);
   return {};
 }

@@ -266,6 +266,10 @@ class State {
   void lose_base(Held& node, const Held& dir, const BaseChange& change);
   void base_stands(const BaseChange& change, Position reviewed);
   bool base_under_move(const BaseChange& change);
+  void orphan_moved(const BaseChange& change, const BaseIndex& index);
+  void read_elsewhere(const BaseChange& change, const BaseIndex& index);
+  std::map<std::string, Deleted> left_behind(const BaseMapRecord& r);
+  void own_wholly(Held& node);
 
   std::unordered_map<Serial, std::unique_ptr<Held>> nodes_;
   std::map<std::string, Deleted> deleted_;

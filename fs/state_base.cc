@@ -41,9 +41,11 @@ bool holds_names(const Held& node) {
 
 }  // namespace
 
-// Held directories by the place of their base.
+// Held directories by the place of their base, files that the draft moved by
+// where they came from, and files by the name at which their base is read.
 struct State::BaseIndex {
   std::unordered_map<std::string, Serial> dirs;
+  std::unordered_multimap<std::string, Serial> moved, read_at;
 };
 
 Held* State::find_path(const RelPath& path, size_t* link) {
@@ -146,6 +148,11 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
     link.shadows = false;
   }
   if (change.from || !node.base) return;
+  own_wholly(node);
+}
+
+// Its base is gone: all that it took from there is its own now.
+void State::own_wholly(Held& node) {
   const sys::Stat& st = *node.base;
   if ((node.own & kOwnMode) == 0) {
     node.mode = (node.mode & S_IFMT) | (st.mode & 07777);
@@ -165,6 +172,74 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
   node.lower_path.clear();
   if (node.is_file() && !node.body) node.body = std::make_shared<FileBody>();
   touch(node);
+}
+
+// The commit put something else where a file stood that the draft has moved
+// away, and did not take the move along: the draft's file, whose content was
+// taken before (Tree::settle), comes from nowhere now.
+void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
+  auto [begin, end] = index.moved.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->base || !node->body ||
+        node->body->map.has_lower() ||
+        (change.now && identity_of(*change.now) == identity_of(*node->base)))
+      continue;
+    bool found = false;
+    for (Link& link : node->links)
+      if (link.from == LinkFrom::kMoved && link.origin == change.path.str()) {
+        link.from = LinkFrom::kNew;
+        link.origin.clear();
+        found = true;
+      }
+    if (!found) continue;
+    node->body->has_base = false;
+    node->body->base = {};
+    own_wholly(*node);
+    node->nlink_delta = static_cast<int32_t>(node->links.size());
+  }
+}
+
+// A file whose base was read by a name that the commit gave to something else
+// may have another one.
+void State::read_elsewhere(const BaseChange& change, const BaseIndex& index) {
+  auto [begin, end] = index.read_at.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->base ||
+        node->lower_path != change.path.str() ||
+        (change.now && identity_of(*change.now) == identity_of(*node->base)))
+      continue;
+    for (const Link& link : node->links) {
+      auto path =
+          link.from == LinkFrom::kDerived ? base_path(link) : std::nullopt;
+      if (!path || *path == node->lower_path) continue;
+      node->lower_path = *path;
+      break;
+    }
+  }
+}
+
+// Files that were moved over others and are committed as those, without the
+// deletion of what they were moved from: that stays to be decided.
+std::map<std::string, Deleted> State::left_behind(const BaseMapRecord& r) {
+  std::map<std::string, Deleted> left;
+  for (const BaseChange& change : r.changes) {
+    if (change.from || !change.now || change.rest_held) continue;
+    size_t at = 0;
+    const Held* node = find_path(change.path, &at);
+    if (node == nullptr || !node->base ||
+        node->links[at].from != LinkFrom::kMoved)
+      continue;
+    Deleted deleted{.base = *node->base,
+                    .target = node->target,
+                    .command = node->command,
+                    .when = node->touched};
+    if (node->body && node->body->has_base) deleted.content = node->body->base;
+    left.emplace(node->links[at].origin, std::move(deleted));
+  }
+  for (const BaseChange& change : r.changes) left.erase(change.path.str());
+  return left;
 }
 
 // The draft moved the file whose base changed at its old place.
@@ -283,10 +358,18 @@ Status State::on(const BaseMapRecord& r) {
   };
   for (const BaseChange& change : r.changes)
     if (change.now && !change.from) show_again(change);
+  std::map<std::string, Deleted> left = left_behind(r);
   BaseIndex index;
-  for (const auto& [serial, node] : nodes_)
+  for (const auto& [serial, node] : nodes_) {
     if (node->is_dir() && !node->is_unlinked())
       if (auto origin = origin_of(*node)) index.dirs.emplace(*origin, serial);
+    if (node->is_file())
+      for (const Link& link : node->links)
+        if (link.from == LinkFrom::kMoved)
+          index.moved.emplace(link.origin, serial);
+    if (node->is_file() && !node->lower_path.empty())
+      index.read_at.emplace(node->lower_path, serial);
+  }
   for (const BaseChange& change : r.changes) {
     if (change.from) {
       base_removed({.path = *change.from,
@@ -298,11 +381,14 @@ Status State::on(const BaseMapRecord& r) {
                    index);
       base_moved(change.from->str(), change.path.str());
     }
+    if (!change.from && !change.rest_held) orphan_moved(change, index);
     if (change.now)
       base_stands(change, r.reviewed);
     else
       base_removed(change, index);
+    if (!change.from) read_elsewhere(change, index);
   }
+  for (auto& [path, deleted] : left) deleted_.try_emplace(path, deleted);
   // Directories that only carried the times of changes inside show the real
   // ones again.
   for (const BaseChange& change : r.changes) {

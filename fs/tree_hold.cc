@@ -208,22 +208,13 @@ Status Tree::Impl::revive(NodeId id) {
   return {};
 }
 
-// Gives a lower file content of its own: small ones whole, with the base's
-// hash; large ones as a range of the lower file, to be pinned later.
-Status Tree::Impl::take(NodeId id) {
-  TRY(hold(id));
-  std::lock_guard once(take_[id % std::size(take_)]);
-  NodeView view;
-  {
-    std::shared_lock lock(mutex_);
-    view = TRY(view_of(id));
-  }
-  if (view.body) return {};
-  if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
-  FdHandle fd = TRY(lower_file(view));
+// Gives a held file content of its own, from the lower file open at `fd`: small
+// ones whole, with the base's hash; large ones as a range of the lower file, to
+// be pinned later. False: the lower file does not hold still.
+Result<bool> Tree::Impl::take_from(int fd, Serial serial) {
   for (int attempt = 0; attempt < 16; ++attempt) {
-    sys::Stat st = TRY(sys::fstat(fd->get()));
-    TakeRecord record{.serial = view.serial,
+    sys::Stat st = TRY(sys::fstat(fd));
+    TakeRecord record{.serial = serial,
                       .base = st,
                       .whole = st.size <= options_.take_whole,
                       .segment = 0,
@@ -231,8 +222,8 @@ Status Tree::Impl::take(NodeId id) {
                       .hash = {}};
     if (record.whole) {
       std::vector<std::byte> bytes(st.size);
-      size_t n = TRY(sys::pread_full(fd->get(), bytes, 0));
-      sys::Stat after = TRY(sys::fstat(fd->get()));
+      size_t n = TRY(sys::pread_full(fd, bytes, 0));
+      sys::Stat after = TRY(sys::fstat(fd));
       // Someone writes to the real file just now: read again.
       if (n != st.size || !(fingerprint_of(after) == fingerprint_of(st)))
         continue;
@@ -245,20 +236,70 @@ Status Tree::Impl::take(NodeId id) {
       }
     }
     std::unique_lock lock(mutex_);
-    const Held* node = TRY(held_now(id));
-    if (node->body) return {};  // a rollback gave it one
-    if (node->serial != view.serial || !node->base) return fail_errno(ESTALE);
+    // A rollback may have given it content, or taken it away.
+    const Held* node = state_.find(serial);
+    if (node != nullptr && node->body) return true;
+    if (node == nullptr || !node->base ||
+        !(identity_of(*node->base) == identity_of(st)))
+      return fail_errno(ESTALE);
     if (record.whole) TRY(charge(st.size, true));
     TRY(append({record}));
     if (!record.whole) {
-      unpinned_.insert(view.serial);
+      unpinned_.insert(serial);
       wake_pool();
     }
-    return {};
+    return true;
   }
+  return false;
+}
+
+Status Tree::Impl::take(NodeId id) {
+  TRY(hold(id));
+  std::lock_guard once(take_[id % std::size(take_)]);
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+  }
+  if (view.body) return {};
+  if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
+  FdHandle fd = TRY(lower_file(view));
+  if (TRY(take_from(fd->get(), view.serial))) return {};
   note_drift(id, "the file is being written in the real tree");
   return std::unexpected(
       Error(Code::kDrift, "the lower file does not hold still", EIO));
+}
+
+// Files that the draft shows under another name than their base's, and not by
+// a mere rename: a commit of what stands at the base's name, without them,
+// would take their content away. They get content of their own before it.
+Status Tree::Impl::take_strays() {
+  std::vector<std::pair<Serial, std::string>> strays;
+  {
+    std::unique_lock lock(mutex_);
+    for (const auto& [serial, node] : state_.nodes()) {
+      if (!node->is_file() || node->body || !node->base) continue;
+      auto origin = state_.origin_of(*node);
+      auto path = origin ? RelPath::parse(*origin) : RelPath::parse("");
+      bool elsewhere = std::ranges::any_of(node->links, [](const Link& link) {
+        return link.from != LinkFrom::kDerived;
+      });
+      if (!origin || !path || !elsewhere) continue;
+      size_t link = 0;
+      bool mere_rename = node->links.size() == 1 && !node->links[0].shadows &&
+                         state_.find_path(*path, &link) == nullptr;
+      if (!mere_rename) strays.emplace_back(serial, *origin);
+    }
+  }
+  for (const auto& [serial, origin] : strays) {
+    auto fd = open_deep_quiet(base_->get(), origin, O_RDONLY | O_NONBLOCK);
+    if (!fd) continue;  // gone in the real tree: that is drift
+    // ESTALE: another file stands there by now, which is drift as well.
+    if (auto taken = take_from(fd->get(), serial);
+        !taken && taken.error().err() != ESTALE)
+      return std::unexpected(std::move(taken.error()).context(origin));
+  }
+  return {};
 }
 
 Result<std::shared_ptr<FileBody>> Tree::Impl::body_of(NodeId id) {

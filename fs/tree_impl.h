@@ -144,6 +144,8 @@ struct Tree::Impl {
   Status revive(NodeId id);
   Result<Fd> opened_path(NodeId id);
   Status take(NodeId id);
+  Result<bool> take_from(int fd, Serial serial);
+  Status take_strays();
   Result<std::shared_ptr<FileBody>> body_of(NodeId id);
   // With mutex_ held: the held node behind `id`, ESTALE when there is none. A
   // serial that was read under an earlier lock may be gone.

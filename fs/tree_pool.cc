@@ -73,6 +73,8 @@ Status Tree::Impl::work() {
 }
 
 Status Tree::settle() {
+  TRY(impl_->writable());
+  TRY(impl_->take_strays());
   TRY(impl_->work());
   std::lock_guard one(impl_->work_mutex_);
   return impl_->reclaim(true);

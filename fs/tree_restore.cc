@@ -49,6 +49,18 @@ Result<Serial> hold_dir(State& state, int base, const RelPath& path) {
   return at;
 }
 
+// The commit changed attributes alone, or (a discard) nothing: the content is
+// where it was.
+bool kept_in_place(const BaseChange& change) {
+  return change.now && change.before && !change.preimage &&
+         identity_of(*change.now) == identity_of(*change.before);
+}
+
+bool same_attributes(const sys::Stat& a, const sys::Stat& b) {
+  return a.mode == b.mode && a.uid == b.uid && a.gid == b.gid &&
+         same_time(a.mtime, b.mtime);
+}
+
 }  // namespace
 
 // Copies an object into a segment: the content that a commit replaced.
@@ -75,7 +87,8 @@ Result<SegmentRange> Tree::Impl::store_object(const Sha256Digest& digest,
 Status Tree::Impl::restore_content(State& state, Serial serial,
                                    const BaseChange& change) {
   const Held* node = state.find(serial);
-  if (node == nullptr || !node->is_file() || node->body || !change.before)
+  if (node == nullptr || !node->is_file() || node->body || !change.before ||
+      kept_in_place(change))
     return {};
   TakeRecord take{.serial = serial,
                   .base = *change.before,
@@ -139,6 +152,7 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
   }
   Serial serial = state.next_serial();
   sys::Stat before = *change.before;
+  if (kept_in_place(change) && same_attributes(*change.now, before)) return {};
   if (S_ISLNK(before.mode)) {
     TRY(put(state, CreateRecord{.serial = serial,
                                 .parent = *parent,
@@ -153,11 +167,12 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
                                 .xattrs = {}}));
     return {};
   }
-  TRY(put(state, AdoptRecord{.serial = serial,
-                             .parent = *parent,
-                             .name = name,
-                             .ino = free_ino(state, before.ino),
-                             .base = before}));
+  TRY(put(state,
+          AdoptRecord{.serial = serial,
+                      .parent = *parent,
+                      .name = name,
+                      .ino = free_ino(state, before.ino),
+                      .base = kept_in_place(change) ? *change.now : before}));
   TRY(put(state, SetAttrRecord{.serial = serial,
                                .own = kOwnAll,
                                .by_user = true,

@@ -185,6 +185,12 @@ class Selector {
         if (at != taken_.end() && at->is_within(change.path))
           missing.push_back(change.path);
       }
+      // What is approved would stand where the moved directory still is.
+      if (moved_dir && change.from) {
+        auto at = taken_.lower_bound(*change.from);
+        if (at != taken_.end() && at->is_within(*change.from))
+          missing.push_back(change.path);
+      }
       // A directory that turns into something else, or goes, needs everything
       // beneath it gone.
       bool leaves = change.is_deletion() || change.from;

@@ -278,6 +278,35 @@ TEST_CASE("a file edited before and after the review keeps its link count") {
   CHECK(f.attr("edit").nlink == 1);
 }
 
+TEST_CASE("going back past a discard or a commit of a mode needs no content") {
+  TreeFixture f;
+  f.base.write("dropped", "content");
+  f.base.write("mode", "content");
+  f.open();
+  Position start = marked(f);
+  f.write("dropped", "CONTENT");
+  REQUIRE(
+      f.tree->setattr(f.at("mode"), {.set = kSetMode, .mode = 0600}, f.caller));
+  Position reviewed = marked(f);
+  BaseChange mode{.path = *RelPath::parse("mode")};
+  mode.before = stat_of(f, "mode");
+  stdfs::permissions(f.base / "mode", stdfs::perms(0600));
+  mode.now = stat_of(f, "mode");
+  BaseChange dropped{.path = *RelPath::parse("dropped")};
+  dropped.before = dropped.now = stat_of(f, "dropped");
+  REQUIRE(f.tree->commit_base(reviewed, std::vector{dropped, mode}));
+  CHECK(changed_paths(f) == "");
+  auto back = f.tree->rollback(start);
+  if (!back) FAIL(back.error().text());
+  CHECK(f.read("dropped") == "content");
+  CHECK(f.read("mode") == "content");
+  CHECK((f.attr("mode").mode & 07777) == 0644);
+  CHECK(changed_paths(f) == "mode");
+  f.reopen();
+  CHECK((f.attr("mode").mode & 07777) == 0644);
+  CHECK(f.read("mode") == "content");
+}
+
 TEST_CASE("a committed new directory with its files is clean") {
   TreeFixture f;
   f.open();
