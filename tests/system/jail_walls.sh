@@ -39,6 +39,16 @@ wall() {
   }
 }
 
+# stands NAME LEFT_OUT COMMAND: NAME stops it even without the others.
+stands() {
+  CASE=$1
+  echo "  $CASE alone"
+  ! try "$2" "$3" || {
+    show "it got through without $2"
+    fail "$CASE"
+  }
+}
+
 attack() {
   helpers
   cp "$TOP"/tests/system/jail/*.py "$P/"
@@ -54,8 +64,17 @@ attack() {
   same pwn "$(cat "$C/shown/canary")"
 
   wall 'masks of /proc' proc '[ -n "$(cat /proc/cmdline)" ] && echo SUCCESS'
-  wall 'read-only /proc/sys' proc \
-    'awk "\$2 == \"/proc/sys\"" /proc/mounts | grep -q " ro," || echo SUCCESS'
+  if [ "$MODE" = root ]; then
+    # Host root without any capability may still write these. Only opened.
+    wall 'read-only /proc/sys' 'proc identity landlock' 'python3 -c "
+import os
+os.open(\"/proc/sys/kernel/core_pattern\", os.O_WRONLY)
+print(\"SUCCESS\")"' 'proc identity landlock'
+  else
+    # Nothing there is an ordinary user's to write: the mount's flag alone.
+    wall 'read-only /proc/sys' proc \
+      'awk "\$2 == \"/proc/sys\"" /proc/mounts | grep -q " ro," || echo SUCCESS'
+  fi
 
   sleep 4242 &
   local sleeper=$!
@@ -81,13 +100,18 @@ while True: s.accept()[0].send(b"SUCCESS\n")' >"$T/up" &
 
   wall 'no nested user namespaces' 'usernslimit seccomp' \
     'unshare -U true && echo SUCCESS' 'usernslimit seccomp'
-  # exec alone drops what a user has; the bounding set is what the wall adds.
-  wall 'capabilities' caps \
-    'grep -q "CapBnd:.0000000000000000" /proc/self/status || echo SUCCESS'
-  wall 'no new privileges' 'nnp caps seccomp landlock' \
-    'grep -q "NoNewPrivs:.0" /proc/self/status && echo SUCCESS'
-  wall 'nosuid' nosuid \
-    "awk -v p=$P '\$2 == p { print \$4 }' /proc/mounts | grep -q nosuid || echo SUCCESS"
+  # exec alone drops what a user has; a program with file capabilities would
+  # bring them back. Without no_new_privs a filter needs a capability to install,
+  # so those two walls go together.
+  if [ -n "${RAW:-}" ]; then
+    MORE="-b $RAW:/opt/raw" wall 'capabilities of files' \
+      'nosuid nnp caps seccomp landlock' '/opt/raw/rawsock' \
+      'nosuid nnp caps seccomp landlock'
+    # Each of the three alone stops it.
+    MORE="-b $RAW:/opt/raw" stands 'nosuid' 'nnp caps seccomp landlock' /opt/raw/rawsock
+    MORE="-b $RAW:/opt/raw" stands 'no new privileges' 'nosuid caps' /opt/raw/rawsock
+    MORE="-b $RAW:/opt/raw" stands 'bounding set' 'nosuid nnp seccomp landlock' /opt/raw/rawsock
+  fi
   wall 'seccomp' seccomp 'helpers/nsflags | grep -q "clone3 OPEN" && echo SUCCESS'
   wall 'terminal injection' seccomp \
     'python3 calls.py terminal | grep -q OPEN && echo SUCCESS'
@@ -98,12 +122,16 @@ while True: s.accept()[0].send(b"SUCCESS\n")' >"$T/up" &
 
   SECRET_TOKEN=DECOYSECRET wall 'environment' env \
     'env | grep -q DECOYSECRET && echo SUCCESS'
-  wall 'own session' session \
-    'python3 -c "import os;print(\"SUCCESS\" if os.getsid(0)==0 else 0)"'
+  # Written to the caller's terminal, though no stream of it is one.
+  LAUNCH="python3 $TOP/tests/system/jail/host_tty.py" wall 'own session' session \
+    'echo SUC""CESS >/dev/tty'
   wall 'init cannot be looked into' 'dumpable landlock' \
     'cat /proc/1/maps | grep -q . && echo SUCCESS' 'dumpable landlock'
   MORE='-l files=50' wall 'resource limits' rlimits \
-    '[ "$(ulimit -n)" != 50 ] && echo SUCCESS'
+    'python3 -c "
+import os
+for i in range(60): os.open(\"/dev/null\", 0)
+print(\"SUCCESS\")"'
 
   if [ "$MODE" = root ]; then
     echo SUCCESS >"$P/of-root"
@@ -153,6 +181,17 @@ death() {
   has ALIVE
 }
 dead() { ! pgrep -f '^sleep 6161' >/dev/null; }
+
+# A program with a file capability, which only root can make.
+if [ "$(id -u)" -eq 0 ] && command -v setcap >/dev/null; then
+  mkdir "$T/raw"
+  gcc -O1 -o "$T/raw/rawsock" "$TOP/tests/system/jail/rawsock.c"
+  # On a file system that is mounted nosuid it would prove nothing.
+  if setcap cap_net_raw+ep "$T/raw/rawsock" 2>/dev/null &&
+    [[ $(findmnt -no OPTIONS -T "$T") != *nosuid* ]]; then
+    export RAW=$T/raw
+  fi
+fi
 
 ADAPTER=plain
 export ATTACK=attack
