@@ -70,8 +70,11 @@ void MountServer::Impl::log(std::string_view line) const {
 
 void MountServer::Impl::invalidate(std::span<const Invalidation> what) {
   if (watch) {
-    for (const auto& one : what)
-      if (one.kind == Invalidation::Kind::kNode) watch->reconsider(one.node);
+    for (const auto& one : what) {
+      if (one.kind != Invalidation::Kind::kNode) continue;
+      watch->reconsider(one.node);
+      if (one.links) static_cast<void>(watch->cover_file(one.node));
+    }
   }
   if (notifier) notifier->push(what);
 }

@@ -126,8 +126,8 @@ Stats Tree::stats() const {
   stats.touched_nodes = t.state_.nodes().size() - 1;
   stats.held_bytes = t.state_.live_bytes();
   stats.journal_bytes = t.journal_ ? t.journal_->bytes() : 0;
-  // Slot, entry in by_name_ (node and bucket), and long names.
-  stats.node_memory = stats.live_nodes * (sizeof(Live) + 48) + t.name_memory_;
+  // Slot, entries in by_name_ and by_inode_ (node and bucket), long names.
+  stats.node_memory = stats.live_nodes * (sizeof(Live) + 96) + t.name_memory_;
   stats.open_fds =
       t.dir_fds_.size() + t.file_fds_.size() + t.segments_->open_fds();
   stats.unpinned_files = t.unpinned_.size();

@@ -103,7 +103,10 @@ struct Tree::Impl {
   void drop_if_idle(Slot slot);
   Slot slot_of_held(const Held& node);
   Slot find_named(Slot parent, std::string_view name) const;
-  Slot add_lower(Slot parent, std::string_view name, const sys::Stat& st);
+  Slot find_inode(const Identity& identity) const;
+  // `*linked`: a node that was known already turned out to have several names.
+  Slot add_lower(Slot parent, std::string_view name, const sys::Stat& st,
+                 bool* linked = nullptr);
   void unname(Slot slot);
   // Of a file with several links: one name goes, or becomes the one by which
   // its lower side is reached.
@@ -111,8 +114,8 @@ struct Tree::Impl {
   void prefer_name(Slot slot, Slot parent, std::string_view name);
   // After a rollback: untouched nodes lose the names that are not shown now.
   void check_names();
-  // Somebody on the host gave an untouched file a second name.
-  void note_links(Slot slot, const sys::Stat& st);
+  // True: somebody on the host gave an untouched file a second name.
+  bool note_links(Slot slot, const sys::Stat& st);
   void become_held(Slot slot, Serial serial);
   std::optional<std::string> lower_path(const Live& live) const;
   std::optional<std::string> draft_path(const Live& live) const;
@@ -134,6 +137,7 @@ struct Tree::Impl {
 
   // --- changes of the lower (tree_watch.cc); no lock held ---
   void drop_listing(NodeId dir);
+  void tell_links(NodeId id);
   void look(NodeId dir, const std::string& name,
             std::vector<Invalidation>& out);
   void look_at_held(Serial serial, const Result<sys::Stat>& st,
@@ -268,12 +272,9 @@ struct Tree::Impl {
   std::vector<Slot> free_;
   std::unordered_multimap<uint64_t, Slot> by_name_;
   std::unordered_map<Serial, Slot> by_serial_;
-  struct IdHash {
-    size_t operator()(const Identity& id) const {
-      return std::hash<uint64_t>()(id.ino * 0x9e3779b97f4a7c15u ^ id.dev);
-    }
-  };
-  std::unordered_map<Identity, Slot, IdHash> by_identity_;  // nlink > 1 only
+  // Untouched nodes but directories, one of each identity: any of them can get
+  // a second name on the host.
+  std::unordered_multimap<uint64_t, Slot> by_inode_;
   // Further names of an untouched file with several links.
   struct Alias {
     Slot parent;

@@ -59,10 +59,13 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
         const Live& live = slots_[slot];
         Identity known{live.dev, live.lower_ino, live.btime};
         if (known == identity_of(st) && live.type == (st.mode & S_IFMT)) {
-          note_links(slot, st);
+          bool linked = note_links(slot, st);
           if (live.links) prefer_name(slot, at, name);
           ++slots_[slot].lookups;
-          return id_of(slot);
+          NodeId id = id_of(slot);
+          lock.unlock();
+          if (linked) tell_links(id);
+          return id;
         }
         unname_one(slot, at, name);  // another file stands there now
         file_fds_.drop(id_of(slot));
@@ -70,9 +73,13 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
       }
       if (st.nlink > 1 && !S_ISDIR(st.mode)) same = state_.by_identity(st);
       if (same == 0) {
-        slot = add_lower(at, name, st);
+        bool linked = false;
+        slot = add_lower(at, name, st, &linked);
         ++slots_[slot].lookups;
-        return id_of(slot);
+        NodeId id = id_of(slot);
+        lock.unlock();
+        if (linked) tell_links(id);
+        return id;
       }
     }
     // One more name of a file that the draft holds.

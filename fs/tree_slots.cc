@@ -10,6 +10,14 @@ namespace {
 
 constexpr uint64_t kHashedIno = 3ull << 61;  // bits 62 and 61
 
+Identity identity_of(const Live& live) {
+  return {live.dev, live.lower_ino, live.btime};
+}
+
+uint64_t inode_key(const Identity& id) {
+  return id.ino ^ (id.dev * 0x9e3779b97f4a7c15u);
+}
+
 }  // namespace
 
 uint64_t name_key(Slot parent, std::string_view name) {
@@ -89,6 +97,13 @@ Slot Tree::Impl::find_named(Slot parent, std::string_view name) const {
   return 0;
 }
 
+Slot Tree::Impl::find_inode(const Identity& identity) const {
+  auto [begin, end] = by_inode_.equal_range(inode_key(identity));
+  for (auto it = begin; it != end; ++it)
+    if (identity_of(slots_[it->second]) == identity) return it->second;
+  return 0;
+}
+
 // The names of an untouched slot lead to it no longer; it keeps its place.
 void Tree::Impl::unname(Slot slot) {
   Live& live = slots_[slot];
@@ -102,6 +117,12 @@ void Tree::Impl::unname(Slot slot) {
   };
   if (live.named) erase(live.parent, live.name);
   live.named = false;
+  auto [first, last] = by_inode_.equal_range(inode_key(identity_of(live)));
+  for (auto it = first; it != last; ++it)
+    if (it->second == slot) {
+      by_inode_.erase(it);
+      break;
+    }
   if (!live.links) return;
   auto [begin, end] = aliases_.equal_range(slot);
   std::vector<Slot> parents;
@@ -112,16 +133,14 @@ void Tree::Impl::unname(Slot slot) {
   }
   aliases_.erase(begin, end);
   for (Slot parent : parents) drop_if_idle(parent);
-  auto it = by_identity_.find({live.dev, live.lower_ino, live.btime});
-  if (it != by_identity_.end() && it->second == slot) by_identity_.erase(it);
 }
 
-void Tree::Impl::note_links(Slot slot, const sys::Stat& st) {
+bool Tree::Impl::note_links(Slot slot, const sys::Stat& st) {
   Live& live = slots_[slot];
   if (live.links || st.nlink < 2 || S_ISDIR(st.mode) || live.serial != 0)
-    return;
+    return false;
   live.links = true;
-  by_identity_.try_emplace(identity_of(st), slot);
+  return true;
 }
 
 void Tree::Impl::prefer_name(Slot slot, Slot parent, std::string_view name) {
@@ -195,13 +214,13 @@ void Tree::Impl::check_names() {
 }
 
 Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
-                           const sys::Stat& st) {
+                           const sys::Stat& st, bool* linked) {
   bool links = st.nlink > 1 && !S_ISDIR(st.mode);
   Identity identity = identity_of(st);
-  if (links) {
-    auto it = by_identity_.find(identity);
-    if (it != by_identity_.end()) {
-      Slot slot = it->second;
+  if (Slot slot = S_ISDIR(st.mode) ? 0 : find_inode(identity); slot != 0) {
+    if (links) {
+      bool news = note_links(slot, st);
+      if (linked != nullptr) *linked = news;
       aliases_.emplace(slot, Alias{parent, std::string(name)});
       by_name_.emplace(name_key(parent, name), slot);
       ++slots_[parent].children;
@@ -209,6 +228,7 @@ Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
       prefer_name(slot, parent, name);
       return slot;
     }
+    unname(slot);  // its one name is here now
   }
   Slot slot = new_slot();
   Live& live = slots_[slot];
@@ -224,7 +244,7 @@ Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
   name_memory_ += live.name.capacity();
   ++slots_[parent].children;
   by_name_.emplace(name_key(parent, name), slot);
-  if (links) by_identity_[identity] = slot;
+  if (!S_ISDIR(st.mode)) by_inode_.emplace(inode_key(identity), slot);
   if (options_.rules != nullptr && !options_.rules->empty())
     live.rule = rule_for(live, lower_path(live).value_or(""),
                          draft_path(live).value_or(""));

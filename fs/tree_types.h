@@ -193,6 +193,9 @@ struct Invalidation {
   NodeId node = 0;   // for names: the directory
   NodeId child = 0;  // for names: what was known there, 0 when nothing
   std::string name;
+  // kNode: a file with several names in the real tree. It needs a watch of its
+  // own, put before the kernel is told.
+  bool links = false;
 };
 struct DriftNote {
   RelPath path;      // in the draft
@@ -207,7 +210,7 @@ struct Denial {
   pid_t pid = 0;
 };
 // Called without any lock held, from the thread whose call caused it, before
-// that call returns. May not call the tree back.
+// that call returns. May not call the tree back but for lower_ref().
 class Observer {
  public:
   virtual ~Observer() = default;

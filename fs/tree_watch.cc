@@ -6,28 +6,13 @@
 
 namespace stoplog::fs {
 
-namespace {
-
-// Whoever links a file on the host tells the watch of the new name's directory
-// only. The untouched file itself, seen while it had one name, has to be found
-// among all that are live: 2 ms for half a million of them, so not beyond that.
-void note_new_link(Tree::Impl& t, const sys::Stat& st,
-                   std::vector<Invalidation>& out) {
-  if (st.nlink < 2 || S_ISDIR(st.mode)) return;
-  Identity wanted = identity_of(st);
-  std::unique_lock lock(t.mutex_);
-  if (t.by_identity_.contains(wanted) || t.slots_.size() > 500000) return;
-  for (Slot slot = 1; slot < t.slots_.size(); ++slot) {
-    const Live& live = t.slots_[slot];
-    if (!live.used || live.serial != 0 || live.lower_ino != st.ino) continue;
-    if (!(Identity{live.dev, live.lower_ino, live.btime} == wanted)) continue;
-    t.note_links(slot, st);
-    out.push_back({.kind = Invalidation::Kind::kNode, .node = t.id_of(slot)});
-    return;
-  }
+// A file that was watched through its one directory has several names now:
+// what the kernel has of it may be older than the watch that it needs.
+void Tree::Impl::tell_links(NodeId id) {
+  Invalidation what{
+      .kind = Invalidation::Kind::kNode, .node = id, .links = true};
+  if (Observer* observer = observer_) observer->invalidate({&what, 1});
 }
-
-}  // namespace
 
 void Tree::Impl::drop_listing(NodeId dir) {
   std::lock_guard leaf(listings_mutex_);
@@ -84,7 +69,18 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
     }
   }
   auto st = lower_child(dir, name);
-  if (st) note_new_link(*this, *st, out);
+  if (st && !S_ISDIR(st->mode)) {
+    // Known by another name, which no event speaks of: whoever links a file on
+    // the host, or writes to it, tells the directory of that name only.
+    std::unique_lock lock(mutex_);
+    Slot known = find_inode(identity_of(*st));
+    if (known != 0 && known != find_named(static_cast<Slot>(dir), name)) {
+      note_links(known, *st);
+      out.push_back({.kind = Kind::kNode,
+                     .node = id_of(known),
+                     .links = slots_[known].links});
+    }
+  }
   if (held != 0) return look_at_held(held, st, out);
   bool was_dir = false;
   {
@@ -99,7 +95,7 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
     Identity known{live.dev, live.lower_ino, live.btime};
     if (st && identity_of(*st) == known) {
       note_links(slot, *st);
-      out.push_back({.kind = Kind::kNode, .node = id});
+      out.push_back({.kind = Kind::kNode, .node = id, .links = live.links});
       return;
     }
     was_dir = S_ISDIR(live.type);

@@ -158,10 +158,7 @@ def edit(b, rng):
     elif kind == 4:
         os.rename(a, c)
     elif kind == 5:
-        # An open bug (docs/DECISIONS.md, fs): while directories are swapped,
-        # links made on the host can leave a stale link count or page behind.
-        if os.environ.get("STOPLOG_COHERENCE_LINKS"):
-            os.link(a, f"{b}/h{rng.randrange(4)}/f{rng.randrange(12)}")
+        os.link(a, f"{b}/h{rng.randrange(4)}/f{rng.randrange(12)}")
     elif kind == 6:
         os.chmod(a, rng.choice((0o600, 0o644, 0o755)))
     elif kind == 7:
