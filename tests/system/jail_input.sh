@@ -14,6 +14,8 @@ status() {
 }
 
 attack() {
+  PROGRAM=("$STOPLOG" --workspace "$P" run --quiet)
+  [ "$ADAPTER" = draft ] || PROGRAM=("$BUILD/tests/jailrun" -w "$P")
   case_ 'not found'
   status run_in_jail -- no-such-command </dev/null
   same 127 "$RC" "$CASE"
@@ -43,10 +45,33 @@ attack() {
   case_ 'enormous arguments'
   status python3 -c 'import os,sys
 a=sys.argv[1:]+["--","sh","-c","echo $# ${#1}","x"]+["y"*100000]*10
-os.execv(a[0],a)' "$BUILD/tests/jailrun" -w "$P" </dev/null
-  if [ "$ADAPTER" = plain ]; then has '^10 100000$'; fi
+os.execv(a[0],a)' "${PROGRAM[@]}" </dev/null
+  has '^10 100000$'
+  # More than a command may have: said, and nothing run.
+  status python3 -c 'import os,sys
+os.execv(sys.argv[1],sys.argv[1:]+["--","echo"]+["y"*100000]*15+["z"*131000])' \
+    "${PROGRAM[@]}" </dev/null
+  [ "$RC" = 0 ] || [ "$RC" = 126 ] || fail "$CASE: exit $RC"
+
+  case_ 'an enormous environment'
+  status python3 -c 'import os,sys
+e=dict(os.environ,**{"LC_X%d"%i:"v"*50000 for i in range(20)},**{"BIG%d"%i:"v"*50000 for i in range(10)})
+os.execve(sys.argv[1],sys.argv[1:]+["--","sh","-c","echo BIG=${#BIG1}; echo WELL"],e)' \
+    "${PROGRAM[@]}" </dev/null
+  same 0 "$RC" "$CASE"
+  has '^WELL$'
+  has '^BIG=0$'
 
   case_ 'a directory that is gone'
+  if [ "$ADAPTER" = draft ]; then
+    mkdir "$P/going"
+    RC=0
+    (cd "$P/going" && rmdir "$P/going" && exec "$STOPLOG" run --quiet -- echo STARTED) \
+      </dev/null >"$OUT" 2>&1 || RC=$?
+    [ "$RC" != 0 ] || fail "$CASE: it ran"
+    lacks STARTED
+    has '^stoplog: cannot '
+  fi
   if [ "$ADAPTER" = plain ]; then
     status run_in_jail -c "$P/no-such-dir" -- true </dev/null
     same 125 "$RC" "$CASE"
@@ -81,7 +106,7 @@ os.execv(a[0],a)' "$BUILD/tests/jailrun" -w "$P" </dev/null
   same 'line 1 line 2 line 3' "$(tr '\n' ' ' <"$OUT" | sed 's/ $//')" "$CASE"
 
   case_ 'SIGCHLD ignored'
-  status env --ignore-signal=SIGCHLD "$BUILD/tests/jailrun" -w "$P" -- sh -c 'true & wait; echo WELL; exit 9' </dev/null
+  status env --ignore-signal=SIGCHLD "${PROGRAM[@]}" -- sh -c 'true & wait; echo WELL; exit 9' </dev/null
   same 9 "$RC" "$CASE"
   has WELL
 
@@ -102,5 +127,24 @@ os.execv(a[0],a)' "$BUILD/tests/jailrun" -w "$P" </dev/null
     run_in_jail -- sh -c 'echo x; exit 5' </dev/null >/dev/full || RC=$?
     same 5 "$RC" "$CASE"
   fi
+  if [ "$ADAPTER" = draft ] && [ "$MODE" = root ]; then full_state; fi
+}
+
+# No room for the draft itself: said, nothing run; and no harm once there is.
+full_state() {
+  case_ 'a full disk beneath the state'
+  mkdir "$T/small"
+  mount -t tmpfs -o size=1M small "$T/small"
+  head -c 2M /dev/zero >"$T/small/fill" 2>/dev/null || true
+  RC=0
+  XDG_STATE_HOME=$T/small/state "$STOPLOG" run --quiet -- echo STARTED \
+    </dev/null >"$OUT" 2>&1 || RC=$?
+  same 125 "$RC" "$CASE"
+  lacks STARTED
+  has 'No space left on device'
+  rm "$T/small/fill"
+  XDG_STATE_HOME=$T/small/state "$STOPLOG" run --quiet -- echo STARTED \
+    </dev/null >"$OUT" 2>&1
+  has STARTED
 }
 everywhere attack
