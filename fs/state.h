@@ -27,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fs/beneath.h"
@@ -258,18 +259,31 @@ class State {
   Status exchange(const RenameRecord& r);
   void counted(const Extent& dead);
   Status wire_snapshot();
-  // fs/state_base.cc
-  struct BaseIndex;
+  // fs/state_base.cc, fs/state_base_links.cc
+  // Held directories by the place of their base, files that the draft moved by
+  // where they came from, and files by the name at which their base is read.
+  struct BaseIndex {
+    std::unordered_map<std::string, Serial> dirs;
+    std::unordered_multimap<std::string, Serial> moved, read_at;
+    std::unordered_set<std::string> committed;
+  };
+  BaseIndex base_index(const BaseMapRecord& r) const;
+  void base_moves(const BaseMapRecord& r);
+  void settle_moves();
   void base_moved(const std::string& from, const std::string& to);
   void base_removed(const BaseChange& change, BaseIndex& index);
   void follow_base(Held& node, Held& dir, std::string_view name);
   void lose_base(Held& node, const Held& dir, const BaseChange& change);
-  void base_stands(const BaseChange& change, Position reviewed);
+  void base_stands(const BaseChange& change, Position reviewed,
+                   const BaseIndex& known);
+  bool leave_group(Held& node, size_t at, Held& dir, const BaseIndex& index);
   bool base_under_move(const BaseChange& change);
   void orphan_moved(const BaseChange& change, const BaseIndex& index);
   void read_elsewhere(const BaseChange& change, const BaseIndex& index);
   std::map<std::string, Deleted> left_behind(const BaseMapRecord& r);
   void own_wholly(Held& node);
+  void own_alone(Held& node);
+  void still_to_go(const Held& node, const std::string& origin);
 
   std::unordered_map<Serial, std::unique_ptr<Held>> nodes_;
   std::map<std::string, Deleted> deleted_;

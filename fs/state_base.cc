@@ -41,12 +41,22 @@ bool holds_names(const Held& node) {
 
 }  // namespace
 
-// Held directories by the place of their base, files that the draft moved by
-// where they came from, and files by the name at which their base is read.
-struct State::BaseIndex {
-  std::unordered_map<std::string, Serial> dirs;
-  std::unordered_multimap<std::string, Serial> moved, read_at;
-};
+State::BaseIndex State::base_index(const BaseMapRecord& r) const {
+  BaseIndex index;
+  for (const BaseChange& change : r.changes)
+    index.committed.insert(change.path.str());
+  for (const auto& [serial, node] : nodes_) {
+    if (node->is_dir() && !node->is_unlinked())
+      if (auto origin = origin_of(*node)) index.dirs.emplace(*origin, serial);
+    if (node->is_file())
+      for (const Link& link : node->links)
+        if (link.from == LinkFrom::kMoved)
+          index.moved.emplace(link.origin, serial);
+    if (node->is_file() && !node->lower_path.empty())
+      index.read_at.emplace(node->lower_path, serial);
+  }
+  return index;
+}
 
 Held* State::find_path(const RelPath& path, size_t* link) {
   Held* at = find(kRootSerial);
@@ -73,17 +83,11 @@ void State::base_moved(const std::string& from, const std::string& to) {
   for (auto& [serial, node] : nodes_) {
     if (auto path = rebased(node->lower_path, from, to))
       node->lower_path = *path;
-    for (Link& link : node->links) {
-      if (link.from != LinkFrom::kMoved) continue;
-      if (auto path = rebased(link.origin, from, to)) link.origin = *path;
-      Held* dir = find(link.parent);
-      auto origin = dir ? origin_of(*dir) : std::nullopt;
-      if (!origin || join_path(*origin, link.name) != link.origin) continue;
-      if (node->is_dir()) --dir->nlink_delta;  // the lower counts it now
-      link.from = LinkFrom::kDerived;
-      link.origin.clear();
-      link.shadows = true;
-    }
+    for (Link& link : node->links)
+      if (auto path = link.from == LinkFrom::kMoved
+                          ? rebased(link.origin, from, to)
+                          : std::nullopt)
+        link.origin = *path;
   }
   std::map<std::string, Deleted> moved;
   for (auto it = deleted_.lower_bound(from); it != deleted_.end();) {
@@ -97,6 +101,49 @@ void State::base_moved(const std::string& from, const std::string& to) {
     it = deleted_.erase(it);
   }
   deleted_.merge(moved);
+}
+
+// What the draft had moved to where the real tree has it now.
+void State::settle_moves() {
+  for (auto& [serial, node] : nodes_)
+    for (Link& link : node->links) {
+      if (link.from != LinkFrom::kMoved) continue;
+      Held* dir = find(link.parent);
+      auto origin = dir ? origin_of(*dir) : std::nullopt;
+      if (!origin || join_path(*origin, link.name) != link.origin) continue;
+      if (node->is_dir()) --dir->nlink_delta;  // the lower counts it now
+      link.from = LinkFrom::kDerived;
+      link.origin.clear();
+      link.shadows = true;
+    }
+}
+
+// All moves of a commit, which happened at once: the innermost leave first, and
+// none arrives before all have left, for one may go where another was.
+void State::base_moves(const BaseMapRecord& r) {
+  std::vector<const BaseChange*> moves;
+  for (const BaseChange& change : r.changes)
+    if (change.from) moves.push_back(&change);
+  if (moves.empty()) return;
+  std::ranges::sort(moves, std::greater<>(),
+                    [](const BaseChange* c) { return c->from->str(); });
+  BaseIndex index = base_index(r);
+  auto on_the_way = [](size_t i) {
+    return std::string(1, '\0') + std::to_string(i);  // no path has a NUL
+  };
+  for (size_t i = 0; i < moves.size(); ++i) {
+    base_removed({.path = *moves[i]->from,
+                  .now = {},
+                  .from = moves[i]->path,
+                  .preimage = {},
+                  .before = moves[i]->before,
+                  .before_target = {}},
+                 index);
+    base_moved(moves[i]->from->str(), on_the_way(i));
+  }
+  for (size_t i = 0; i < moves.size(); ++i)
+    base_moved(on_the_way(i), moves[i]->path.str());
+  settle_moves();
 }
 
 void State::base_removed(const BaseChange& change, BaseIndex& index) {
@@ -151,97 +198,6 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
   own_wholly(node);
 }
 
-// Its base is gone: all that it took from there is its own now.
-void State::own_wholly(Held& node) {
-  const sys::Stat& st = *node.base;
-  if ((node.own & kOwnMode) == 0) {
-    node.mode = (node.mode & S_IFMT) | (st.mode & 07777);
-    node.uid = st.uid;
-    node.gid = st.gid;
-  }
-  if ((node.own & kOwnTimes) == 0) {
-    node.atime = st.atime;
-    node.mtime = st.mtime;
-  }
-  if ((node.own & kOwnCtime) == 0) node.ctime = st.ctime;
-  node.own = kOwnAll;
-  node.flags |= kXattrsOwn;
-  node.nlink_delta += static_cast<int32_t>(st.nlink);
-  unindex(node);
-  node.base.reset();
-  node.lower_path.clear();
-  if (node.is_file() && !node.body) node.body = std::make_shared<FileBody>();
-  touch(node);
-}
-
-// The commit put something else where a file stood that the draft has moved
-// away, and did not take the move along: the draft's file, whose content was
-// taken before (Tree::settle), comes from nowhere now.
-void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
-  auto [begin, end] = index.moved.equal_range(change.path.str());
-  for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
-    if (node == nullptr || !node->base || !node->body ||
-        node->body->map.has_lower() ||
-        (change.now && identity_of(*change.now) == identity_of(*node->base)))
-      continue;
-    bool found = false;
-    for (Link& link : node->links)
-      if (link.from == LinkFrom::kMoved && link.origin == change.path.str()) {
-        link.from = LinkFrom::kNew;
-        link.origin.clear();
-        found = true;
-      }
-    if (!found) continue;
-    node->body->has_base = false;
-    node->body->base = {};
-    own_wholly(*node);
-    node->nlink_delta = static_cast<int32_t>(node->links.size());
-  }
-}
-
-// A file whose base was read by a name that the commit gave to something else
-// may have another one.
-void State::read_elsewhere(const BaseChange& change, const BaseIndex& index) {
-  auto [begin, end] = index.read_at.equal_range(change.path.str());
-  for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
-    if (node == nullptr || !node->base ||
-        node->lower_path != change.path.str() ||
-        (change.now && identity_of(*change.now) == identity_of(*node->base)))
-      continue;
-    for (const Link& link : node->links) {
-      auto path =
-          link.from == LinkFrom::kDerived ? base_path(link) : std::nullopt;
-      if (!path || *path == node->lower_path) continue;
-      node->lower_path = *path;
-      break;
-    }
-  }
-}
-
-// Files that were moved over others and are committed as those, without the
-// deletion of what they were moved from: that stays to be decided.
-std::map<std::string, Deleted> State::left_behind(const BaseMapRecord& r) {
-  std::map<std::string, Deleted> left;
-  for (const BaseChange& change : r.changes) {
-    if (change.from || !change.now || change.rest_held) continue;
-    size_t at = 0;
-    const Held* node = find_path(change.path, &at);
-    if (node == nullptr || !node->base ||
-        node->links[at].from != LinkFrom::kMoved)
-      continue;
-    Deleted deleted{.base = *node->base,
-                    .target = node->target,
-                    .command = node->command,
-                    .when = node->touched};
-    if (node->body && node->body->has_base) deleted.content = node->body->base;
-    left.emplace(node->links[at].origin, std::move(deleted));
-  }
-  for (const BaseChange& change : r.changes) left.erase(change.path.str());
-  return left;
-}
-
 // The draft moved the file whose base changed at its old place.
 bool State::base_under_move(const BaseChange& change) {
   for (auto& [serial, node] : nodes_)
@@ -258,7 +214,8 @@ bool State::base_under_move(const BaseChange& change) {
   return false;
 }
 
-void State::base_stands(const BaseChange& change, Position reviewed) {
+void State::base_stands(const BaseChange& change, Position reviewed,
+                        const BaseIndex& known) {
   const std::string& path = change.path.str();
   size_t at = 0;
   Held* node = find_path(change.path, &at);
@@ -279,6 +236,9 @@ void State::base_stands(const BaseChange& change, Position reviewed) {
   Link& link = node->links[at];
   Held* dir = find(link.parent);
   if (dir == nullptr || !dir->base) return;  // stands on nothing: stays held
+  if (node->links.size() > 1 && node->touched <= reviewed &&
+      !change.rest_held && leave_group(*node, at, *dir, known))
+    return;
   bool was_in_base = link.from == LinkFrom::kDerived;
   bool was_own = link.from == LinkFrom::kNew;
   link.from = LinkFrom::kDerived;
@@ -359,31 +319,12 @@ Status State::on(const BaseMapRecord& r) {
   for (const BaseChange& change : r.changes)
     if (change.now && !change.from) show_again(change);
   std::map<std::string, Deleted> left = left_behind(r);
-  BaseIndex index;
-  for (const auto& [serial, node] : nodes_) {
-    if (node->is_dir() && !node->is_unlinked())
-      if (auto origin = origin_of(*node)) index.dirs.emplace(*origin, serial);
-    if (node->is_file())
-      for (const Link& link : node->links)
-        if (link.from == LinkFrom::kMoved)
-          index.moved.emplace(link.origin, serial);
-    if (node->is_file() && !node->lower_path.empty())
-      index.read_at.emplace(node->lower_path, serial);
-  }
+  base_moves(r);
+  BaseIndex index = base_index(r);
   for (const BaseChange& change : r.changes) {
-    if (change.from) {
-      base_removed({.path = *change.from,
-                    .now = {},
-                    .from = change.path,
-                    .preimage = {},
-                    .before = change.before,
-                    .before_target = {}},
-                   index);
-      base_moved(change.from->str(), change.path.str());
-    }
     if (!change.from && !change.rest_held) orphan_moved(change, index);
     if (change.now)
-      base_stands(change, r.reviewed);
+      base_stands(change, r.reviewed, index);
     else
       base_removed(change, index);
     if (!change.from) read_elsewhere(change, index);

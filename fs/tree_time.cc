@@ -201,9 +201,12 @@ Result<Mark> Tree::commit_base(Position reviewed,
                                std::span<const BaseChange> changes) {
   Impl& t = *impl_;
   TRY(t.writable());
-  // Parents first: a new directory must have a base before what is in it.
+  // Parents first: a new directory must have a base before what is in it. But
+  // moves before all else: something may stand where one began.
   std::vector<BaseChange> sorted(changes.begin(), changes.end());
-  std::ranges::sort(sorted, {}, &BaseChange::path);
+  std::ranges::sort(sorted, {}, [](const BaseChange& change) {
+    return std::pair(!change.from, std::cref(change.path).get());
+  });
   // Removals last and from the bottom up: a directory is empty when it goes.
   auto removed = std::ranges::stable_partition(
       sorted, [](const BaseChange& change) { return change.now.has_value(); });

@@ -33,6 +33,12 @@ Fate fate_of(const Item& item) {
   return item.old->is_dir() ? Fate::kRecreate : Fate::kSwap;
 }
 
+// One thing is removed and another is moved to its place: as an undo does with
+// what was moved away and made anew.
+bool makes_way(const Item& gone, const Item& comes) {
+  return !gone.fresh && !gone.from && comes.fresh && comes.from;
+}
+
 class Builder {
  public:
   explicit Builder(std::vector<Item> items) {
@@ -56,7 +62,9 @@ class Builder {
     fates_.reserve(plan_.items.size());
     for (size_t i = 0; i < plan_.items.size(); ++i) {
       const Item& item = plan_.items[i];
-      if (i > 0 && plan_.items[i - 1].path == item.path)
+      if (i > 0 && plan_.items[i - 1].path == item.path &&
+          !makes_way(plan_.items[i - 1], item) &&
+          !makes_way(item, plan_.items[i - 1]))
         return fail(Code::kInternal, "two changes of {}",
                     quote_name(item.path.str()));
       Fate fate = fate_of(item);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate/record.h"
 
+#include <set>
+
 #include "base/escape.h"
 #include "base/hash.h"
 #include "gate/bytes.h"
@@ -398,8 +400,13 @@ Result<CommitRecord> decode_commit(std::string_view bytes) {
 std::vector<fs::BaseChange> CommitRecord::base_changes() const {
   std::vector<fs::BaseChange> changes;
   changes.reserve(items.size());
+  std::set<RelPath> standing;
+  for (const Item& item : items)
+    if (item.fresh) standing.insert(item.path);
   for (size_t i = 0; i < items.size(); ++i) {
     const Item& item = items[i];
+    // Removed to make way for another item, which tells what is there now.
+    if (!item.fresh && standing.contains(item.path)) continue;
     fs::BaseChange change;
     change.path = item.path;
     change.now = now[i];

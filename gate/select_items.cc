@@ -52,6 +52,7 @@ class Selector {
               .with_hint("approve each by its path, or use --danger"));
     TRY(add_directories());
     TRY(check_whole());
+    detach_groups();
     return std::move(selection_);
   }
 
@@ -201,6 +202,23 @@ class Selector {
     return std::unexpected(
         Error(Code::kRefused, "what is approved also needs: " + listed(missing))
             .with_hint("approve these too"));
+  }
+
+  // A file with several names of which only some are approved: these get a file
+  // of their own, for a new mode must not show at the others.
+  void detach_groups() {
+    std::set<uint64_t> split;
+    for (const Change& change : set_.changes)
+      if (change.after && change.after->link_group != 0 &&
+          !taken_.contains(change.path))
+        split.insert(change.after->link_group);
+    if (split.empty()) return;
+    for (Item& item : selection_.items) {
+      const Change* change = set_.find(item.path);
+      if (change != nullptr && change->after &&
+          split.contains(change->after->link_group))
+        item.detach = true;
+    }
   }
 
   bool turned_above(const RelPath& path) const {

@@ -103,7 +103,9 @@ class Verifier {
   }
 
   Status verify_free(size_t i, const RelPath& path) {
-    if (leaving_.contains(path)) return {};
+    // What stands there now goes first, by itself or with a directory above.
+    for (RelPath p = path; !p.is_root(); p = p.parent())
+      if (leaving_.contains(p)) return {};
     int dir = TRY(open_parent(path));
     if (dir < 0) {
       if (!is_made(path.parent()))

@@ -133,6 +133,28 @@ hunk_by_hunk() {
   sl status --json | jq -e '.changes == []' >/dev/null
 }
 
+# What stood there moved away, and something new took its place.
+made_anew() {
+  echo old >c
+  mkdir lib
+  echo 1 >lib/one
+  echo 2 >lib/two
+  sl run --quiet -- sh -c 'mv c d; echo new >c; mv lib lib_old; mkdir lib; echo new >lib/one; echo 3 >lib/three'
+  sl commit -a -y
+  same 'new old' "$(cat c d | tr '\n' ' ' | sed 's/ $//')"
+  same '3 1 2 new' "$(cat lib/three lib_old/one lib_old/two lib/one | tr '\n' ' ' | sed 's/ $//')"
+  sl status --json | jq -e '.changes == []' >/dev/null
+  sl undo
+  same 'old 1 2' "$(cat c lib/one lib/two | tr '\n' ' ' | sed 's/ $//')"
+  test ! -e d -a ! -e lib_old -a ! -e lib/three
+  # Only the new one is wanted: the move is needed for it.
+  sl run --quiet -- sh -c 'mv lib lib_old; mkdir lib; echo new >lib/one'
+  sl approve lib/one
+  exits 4 sl commit 2>"$T/err"
+  grep -q 'also needs: lib_old' "$T/err" || fail "no reason: $(cat "$T/err")"
+  same 1 "$(cat lib/one)"
+}
+
 by_policy() {
   mkdir -p "$XDG_CONFIG_HOME/stoplog"
   printf '[gate]\nmode = "auto"\nauto_approve = ["docs/**"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
@@ -154,4 +176,5 @@ both_modes decide_commit_undo
 both_modes all_at_once
 both_modes by_digest
 both_modes hunk_by_hunk
+both_modes made_anew
 both_modes by_policy

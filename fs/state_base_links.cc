@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a commit of some changes: files with several names, and files that were
+// moved, of which a part was committed and another was not (fs/state_base.cc).
+#include "fs/state.h"
+
+namespace stoplog::fs {
+
+// Its base is gone: all that it took from there is its own now.
+void State::own_wholly(Held& node) {
+  const sys::Stat& st = *node.base;
+  if ((node.own & kOwnMode) == 0) {
+    node.mode = (node.mode & S_IFMT) | (st.mode & 07777);
+    node.uid = st.uid;
+    node.gid = st.gid;
+  }
+  if ((node.own & kOwnTimes) == 0) {
+    node.atime = st.atime;
+    node.mtime = st.mtime;
+  }
+  if ((node.own & kOwnCtime) == 0) node.ctime = st.ctime;
+  node.own = kOwnAll;
+  node.flags |= kXattrsOwn;
+  node.nlink_delta += static_cast<int32_t>(st.nlink);
+  unindex(node);
+  node.base.reset();
+  node.lower_path.clear();
+  if (node.is_file() && !node.body) node.body = std::make_shared<FileBody>();
+  touch(node);
+}
+
+// The place that a file was moved from is a deletion of its own from now on.
+void State::still_to_go(const Held& node, const std::string& origin) {
+  deleted_.try_emplace(origin, Deleted{.base = *node.base,
+                                       .target = {},
+                                       .command = node.command,
+                                       .when = node.touched,
+                                       .content = {}});
+}
+
+// The same for a file with content of its own.
+void State::own_alone(Held& node) {
+  for (Link& link : node.links) {
+    if (link.from != LinkFrom::kMoved) continue;
+    still_to_go(node, link.origin);
+    link.from = LinkFrom::kNew;
+    link.origin.clear();
+  }
+  node.body->has_base = false;
+  node.body->base = {};
+  own_wholly(node);
+  node.nlink_delta = static_cast<int32_t>(node.links.size());
+}
+
+// The commit put something else where a file stood that the draft has moved
+// away, and did not take the move along: the draft's file, whose content was
+// taken before (Tree::settle), comes from nowhere now.
+void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
+  auto [begin, end] = index.moved.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->base || !node->body ||
+        node->body->map.has_lower() ||
+        (change.now && identity_of(*change.now) == identity_of(*node->base)))
+      continue;
+    std::optional<std::string> read_at;
+    int32_t found = 0;
+    for (Link& link : node->links) {
+      if (link.from == LinkFrom::kMoved && link.origin == change.path.str()) {
+        link.from = LinkFrom::kNew;
+        link.origin.clear();
+        ++found;
+      } else if (!read_at && link.from == LinkFrom::kDerived) {
+        read_at = base_path(link);
+      }
+    }
+    if (found == 0) continue;
+    // The draft still wants nothing, or its own, at the old place.
+    if (change.now)
+      deleted_.try_emplace(change.path.str(), Deleted{.base = *change.now,
+                                                      .target = {},
+                                                      .command = node->command,
+                                                      .when = node->touched,
+                                                      .content = {}});
+    if (read_at) {  // the file has another name in the real tree
+      node->lower_path = *read_at;
+      if (node->base->nlink > 1) --node->base->nlink;
+      node->nlink_delta += found;
+      continue;
+    }
+    own_alone(*node);
+  }
+}
+
+// A file whose base was read by a name that the commit gave to something else
+// may have another one.
+void State::read_elsewhere(const BaseChange& change, const BaseIndex& index) {
+  auto [begin, end] = index.read_at.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->base ||
+        node->lower_path != change.path.str() ||
+        (change.now && identity_of(*change.now) == identity_of(*node->base)))
+      continue;
+    for (const Link& link : node->links) {
+      auto path =
+          link.from == LinkFrom::kDerived ? base_path(link) : std::nullopt;
+      if (!path || *path == node->lower_path) continue;
+      node->lower_path = *path;
+      break;
+    }
+  }
+}
+
+// Files that were moved over others and are committed as those, without the
+// deletion of what they were moved from: that stays to be decided.
+std::map<std::string, Deleted> State::left_behind(const BaseMapRecord& r) {
+  std::map<std::string, Deleted> left;
+  for (const BaseChange& change : r.changes) {
+    if (change.from || !change.now || change.rest_held) continue;
+    size_t at = 0;
+    const Held* node = find_path(change.path, &at);
+    if (node == nullptr || !node->base ||
+        node->links[at].from != LinkFrom::kMoved)
+      continue;
+    Deleted deleted{.base = *node->base,
+                    .target = node->target,
+                    .command = node->command,
+                    .when = node->touched};
+    if (node->body && node->body->has_base) deleted.content = node->body->base;
+    left.emplace(node->links[at].origin, std::move(deleted));
+  }
+  for (const BaseChange& change : r.changes) left.erase(change.path.str());
+  return left;
+}
+
+// One name of a file with several was committed without the others: the real
+// tree has a file of its own there now, and the draft shows that one. The other
+// names keep what is held.
+bool State::leave_group(Held& node, size_t at, Held& dir,
+                        const BaseIndex& index) {
+  const Link gone = node.links[at];
+  if (!node.is_file()) return false;
+  std::optional<std::string> read_at;
+  bool alone = true;
+  for (size_t i = 0; i < node.links.size(); ++i) {
+    if (i == at) continue;
+    auto path = path_of(node, i);
+    if (path && !index.committed.contains(*path)) alone = false;
+    if (!read_at && node.links[i].from == LinkFrom::kDerived)
+      read_at = base_path(node.links[i]);
+  }
+  bool has_own = node.body && !node.body->map.has_lower();
+  if (alone || (!read_at && !has_own)) return false;
+  node.links.erase(node.links.begin() + static_cast<long>(at));
+  dir.names.erase(gone.name);
+  ++dir.version;
+  if (gone.from == LinkFrom::kNew) --node.nlink_delta;
+  if (!node.base) return true;
+  if (gone.from == LinkFrom::kMoved && !index.committed.contains(gone.origin))
+    still_to_go(node, gone.origin);
+  if (read_at) {
+    if (gone.from != LinkFrom::kNew && node.base->nlink > 1) --node.base->nlink;
+    node.lower_path = *read_at;
+  } else {
+    own_alone(node);
+  }
+  return true;
+}
+
+}  // namespace stoplog::fs
