@@ -148,6 +148,7 @@ void Core::supervise_job(Job& job) {
   jail::supervise(*running, options);
   // Made ready while nobody waits; the next spawn() is then a fork and an exec.
   session_->zygote().prepare_next();
+  job.done = true;
 }
 
 void Core::finish(Job& job, const jail::Outcome& outcome) {
@@ -224,12 +225,18 @@ std::vector<RunEvent> Core::take_events() {
 }
 
 void Core::reap_jobs() {
-  std::vector<std::unique_ptr<Job>> ended;
+  // Only those that are through: waiting for one that clears up would hold back
+  // the news of its end, by as long as the command itself took.
+  std::vector<std::unique_ptr<Job>> through;
   {
     std::lock_guard lock(mutex_);
-    ended.swap(ended_);
+    std::erase_if(ended_, [&](std::unique_ptr<Job>& job) {
+      if (!job->done) return false;
+      through.push_back(std::move(job));
+      return true;
+    });
   }
-  for (auto& job : ended) job->thread.join();
+  for (auto& job : through) job->thread.join();
 }
 
 void Core::record(std::string_view kind, const Json& fields, Sync sync) {

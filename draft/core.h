@@ -4,6 +4,7 @@
 // timeline, writes the ledger and then queues the kEnded event.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -43,6 +44,7 @@ class Core : public DaemonCore, private fs::Observer {
   MountInfo mounted() const override;
   Status note(const std::string& name, const std::string& text) override;
   void describe(DaemonStatus& status) const override;
+  int life_fd() const override { return session_->zygote().pidfd(); }
   int event_fd() const override { return events_fd_.get(); }
   std::vector<RunEvent> take_events() override;
   Status close() override;
@@ -56,6 +58,7 @@ class Core : public DaemonCore, private fs::Observer {
     int64_t started_ms = 0;
     bool stopped = false;
     std::thread thread;
+    std::atomic<bool> done = false;  // the thread has nothing left to do
   };
 
   Core(const CoreContext& context, Ledger ledger, Fd events_fd);

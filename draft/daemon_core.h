@@ -63,6 +63,9 @@ class DaemonCore {
   virtual void describe(DaemonStatus& status) const = 0;
 
   virtual int event_fd() const = 0;
+  // Readable when what commands run in has died: the daemon ends once nothing
+  // runs, and the next command starts another. -1: cannot happen.
+  virtual int life_fd() const { return -1; }
   virtual std::vector<RunEvent> take_events() = 0;
   // Before the end: pins what is unpinned, syncs, unmounts.
   virtual Status close() = 0;

@@ -41,6 +41,7 @@ Status Server::serve() {
     fds.push_back({listener_.get(), POLLIN, 0});
     fds.push_back({core_.event_fd(), POLLIN, 0});
     fds.push_back({options_.stop_fd, POLLIN, 0});
+    fds.push_back({core_.life_fd(), POLLIN, 0});
     for (auto& client : clients_) {
       short events = POLLIN;
       if (!client->queue.empty()) events |= POLLOUT;
@@ -53,8 +54,9 @@ Status Server::serve() {
     if (ready == 0 && timeout_ms() == 0) break;  // idle long enough
     if (fds[2].revents != 0) break;
     if (fds[1].revents != 0) deliver_events();
-    for (size_t i = 3; i < fds.size(); ++i) {
-      Client& client = *clients_[i - 3];
+    if (fds[3].revents != 0 && core_.running().empty()) break;
+    for (size_t i = 4; i < fds.size(); ++i) {
+      Client& client = *clients_[i - 4];
       if ((fds[i].revents & POLLOUT) != 0) flush(client);
       if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) receive(client);
     }

@@ -182,6 +182,11 @@ void sweep_cgroups(const CgroupPlaces& places,
 bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
   auto at = sys::openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY);
   if (!at) return false;
+  // Where the controllers belong to version 1, there is nothing to be had.
+  auto offered = sys::read_file(at->get(), "cgroup.controllers", kMaxFile);
+  if (!offered || (offered->find("memory") == std::string::npos &&
+                   offered->find("pids") == std::string::npos))
+    return false;
   // Fails where it is not ours or already so; the controllers file tells.
   for (const char* enable : {"+memory", "+pids", "+cpu"})
     (void)write_value(at->get(), "cgroup.subtree_control", enable);

@@ -97,9 +97,12 @@ Status Running::start(const CommandSpec& command,
                      .controlling_terminal = command.controlling_terminal};
   TRY(apply_limits(command, request.max_processes));
   started_ = std::chrono::steady_clock::now();
-  TRY_CTX(send_large(control_.get(), encode(request),
-                     {stdio[0], stdio[1], stdio[2]}),
-          "cannot reach the jail");
+  Status sent = send_large(control_.get(), encode(request),
+                           {stdio[0], stdio[1], stdio[2]});
+  // An init that died has said why before.
+  if (!sent && sent.error().err() != EPIPE && sent.error().err() != ECONNRESET)
+    return std::unexpected(
+        std::move(sent.error()).context("cannot reach the jail"));
   return read_start();
 }
 

@@ -158,7 +158,12 @@ Status send_large(int socket, const std::string& data, std::vector<int> fds) {
 }
 
 Result<Packet> receive(int socket) {
-  Frame frame = TRY(recv_message(socket, kPacketLimit));
+  auto received = recv_message(socket, kPacketLimit);
+  // Told once when the other end died with something of ours unread. What it
+  // said before its death, the reason above all, is still to be had.
+  if (!received && received.error().err() == ECONNRESET)
+    received = recv_message(socket, kPacketLimit);
+  Frame frame = TRY(std::move(received));
   if (frame.data.size() != 1 || frame.data[0] != kInMemoryFile)
     return Packet{std::move(frame.data), std::move(frame.fds)};
   if (frame.fds.empty()) return fail(Code::kInternal, "a lost memory file");

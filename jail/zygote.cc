@@ -52,6 +52,17 @@ Error explain_clone(Error error) {
   return told;
 }
 
+// Whatever wall is missing, the user is told where to look.
+template <typename T>
+Result<T> hinted(Result<T> result) {
+  if (result || result.error().code() != Code::kUnsupported ||
+      !result.error().hint().empty())
+    return result;
+  return std::unexpected(std::move(result.error())
+                             .with_hint("'stoplog doctor' tells what this "
+                                        "machine lacks"));
+}
+
 }  // namespace
 
 struct Zygote::State {
@@ -94,6 +105,10 @@ Zygote::~Zygote() {
 }
 
 Result<Zygote> Zygote::start(const JailSpec& spec) {
+  return hinted(start_now(spec));
+}
+
+Result<Zygote> Zygote::start_now(const JailSpec& spec) {
   const bool privileged = ::geteuid() == 0;
   const Identity& id = spec.identity;
   if (id.host_uid == 0 && !spec.test_leave_out.has(Wall::kIdentity))
@@ -134,8 +149,9 @@ Result<Zygote> Zygote::start(const JailSpec& spec) {
                                .context("cannot map the jail's user")
                                .as(Code::kUnsupported));
   TRY(send_message(zygote.state_->control.get(), Writer(Message::kGo).data()));
-  // The first init is made while our caller goes on.
-  TRY(zygote.state_->request_spare());
+  // The first init is made while our caller goes on. Should the zygote be dead
+  // already, wait_ready() tells what it died of.
+  (void)zygote.state_->request_spare();
   return zygote;
 }
 
@@ -162,7 +178,7 @@ Status Zygote::State::wait_ready_locked() {
 
 Status Zygote::wait_ready() {
   std::lock_guard lock(state_->mutex);
-  return state_->wait_ready_locked();
+  return hinted(state_->wait_ready_locked());
 }
 
 Result<Packet> Zygote::State::receive_reply(Message message) {
@@ -182,6 +198,7 @@ CgroupSet Zygote::State::make_groups() {
   CgroupSet set = CgroupSet::create(
       *places, fmt::format("stoplog-{}-{}", owner, next_group++));
   if (set.version() == 0) *places = {};  // not ours to use: ask no more
+  if (set.version() == 1) places->v2.clear();
   return set;
 }
 
@@ -244,10 +261,16 @@ void Zygote::prepare_next() {
 
 Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,
                                                const Stdio& stdio) {
+  return hinted(spawn_now(command, stdio));
+}
+
+Result<std::shared_ptr<Running>> Zygote::spawn_now(const CommandSpec& command,
+                                                   const Stdio& stdio) {
   if (command.argv.empty()) return fail(Code::kInvalid, "no command given");
   std::shared_ptr<Running> running;
   {
     std::lock_guard lock(state_->mutex);
+    TRY(state_->wait_ready_locked());
     TRY(state_->request_spare());
     TRY(state_->receive_spare());
     running = std::move(state_->spare);

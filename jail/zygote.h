@@ -71,6 +71,9 @@ class Zygote {
  private:
   struct State;
   explicit Zygote(std::unique_ptr<State> state);
+  static Result<Zygote> start_now(const JailSpec& spec);
+  Result<std::shared_ptr<Running>> spawn_now(const CommandSpec& command,
+                                             const Stdio& stdio);
   std::unique_ptr<State> state_;
 };
 
