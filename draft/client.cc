@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/client.h"
 
+#include <unistd.h>
+
 #include <thread>
 
 #include "base/sys_file.h"
@@ -31,15 +33,19 @@ bool wait_until_free(const Layout& layout, const std::string& id,
 
 bool fits_shape(const Welcome& daemon, const std::optional<Shape>& wanted) {
   if (!wanted) return true;
-  return daemon.shape == wanted->digest() &&
-         (wanted->mount.empty() || daemon.mount == wanted->mount);
+  if (daemon.shape != wanted->digest()) return false;
+  if (!wanted->mount.empty()) return daemon.mount == wanted->mount;
+  // Of root's jail the files of a view that is shown have foreign owners.
+  return ::geteuid() != 0 || daemon.mount.empty();
 }
 
 Error other_shape(const Welcome& daemon) {
   if (!daemon.mount.empty())
     return Error(Code::kUnsupported,
-                 fmt::format("the draft is mounted at '{}' with other settings",
-                             daemon.mount))
+                 fmt::format("the draft is mounted at '{}'{}", daemon.mount,
+                             ::geteuid() == 0
+                                 ? ", where root's commands cannot be jailed"
+                                 : " with other settings"))
         .with_hint("`stoplog unmount` first, or use another draft with -d");
   return Error(Code::kUnsupported,
                "a command runs in this draft with other settings (network, "

@@ -140,7 +140,12 @@ Status Session::mount_trees(const CoreContext& context,
   fs::IdMap ids = fs::IdMap::identity();
   fs::IdMap home_ids = fs::IdMap::identity();
   if (root) {
-    ids = fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
+    // What people look at has its true owners: git refuses to work in a
+    // repository that is not its user's. Root's jail has another user, who
+    // stands for the owner, and so no command in a view that is shown.
+    if (shown.empty())
+      ids =
+          fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
     home_ids = fs::IdMap::swap({0, 0}, {who.host_uid, who.host_gid});
   }
   server_ = TRY(mounted(fs::MountServer::create(

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `stoplog mount`: a view for programs outside of the jail, in which git works;
+# what is written there is held; a dead mount is replaced.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs git jq
+needs_fuse
+
+export PATIENCE=60
+
+shown() {
+  local place
+  place=$(sl mount)
+  same "$place" "$(sl mount)" 'asked twice'
+  same "$(stat -c %u:%g README.md)" "$(stat -c %u:%g "$place/README.md")" 'owner'
+  echo more >>"$place/README.md"
+  echo new >"$place/added"
+  same "$(printf ' M README.md\n?? added')" "$(git -C "$place" status --short)" \
+    'git in the view'
+  git -C "$place" add added
+  git -C "$place" commit -qm 'in the view'
+  [ ! -e added ] || fail 'a write reached the real tree'
+  same first "$(git log -1 --format=%s)" 'the real history'
+  same '.git/ README.md added' \
+    "$(sl status --json | jq -r '[.changes[].path] | sort | join(" ")')"
+  same "$place" "$(sl drafts --json | jq -r '.drafts[0].mount')"
+
+  # A command in the same draft: a user's sees the view, root's has none.
+  if [ "$MODE" = user ]; then
+    same new "$(sl run --quiet -- cat added)"
+  else
+    exits 5 sl run --quiet -- true 2>"$T/said"
+    grep -q 'hint: .*unmount' "$T/said" || fail "$(cat "$T/said")"
+  fi
+  sl unmount
+  [ ! -e "$place/README.md" ] || fail 'still mounted'
+  same new "$(sl run --quiet -- cat added)" 'after the view went'
+  sl unmount 2>"$T/said" # no mount is no error
+}
+
+elsewhere() {
+  mkdir "$T/full" && touch "$T/full/x"
+  exits 2 sl mount "$T/full" 2>/dev/null
+  exits 2 sl mount src 2>"$T/said"
+  grep -q overlap "$T/said" || fail "$(cat "$T/said")"
+  same "$T/view" "$(sl mount "$T/view")"
+  echo one >"$T/view/added"
+  # The daemon dies: the mount is dead, and the next one takes its place.
+  kill -9 "$(sl drafts --json | jq .drafts[0].daemon)"
+  eventually test ! -e "$T/view/added"
+  same "$T/view" "$(sl mount "$T/view")"
+  same one "$(cat "$T/view/added")"
+  # While a command runs on the private mount, no other view.
+  sl unmount
+  sl run --quiet -- sh -c 'touch started; sleep 60' &
+  eventually sl cat started >/dev/null 2>&1
+  exits 5 sl mount "$T/view" 2>/dev/null
+  sl stop
+  wait "$!" || true
+}
+
+both_modes shown
+both_modes elsewhere
