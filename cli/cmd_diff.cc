@@ -66,9 +66,9 @@ Status show(Context& context, const Args& args, const Opened& opened,
   if (!args.has("no-pager")) context.out.start_pager();
   // Whoever leaves the pager, or took enough lines, need not wait for the rest.
   // On a terminal the patch itself shows how far it is.
-  ProgressLine line("writing the patch");
+  ProgressLine progress("writing the patch");
   options.progress = [&](size_t done, size_t total) {
-    if (!context.out.terminal()) line.update(done, total);
+    if (!context.out.terminal()) progress.update(done, total);
     return !context.out.dead();
   };
   if (args.has("name-status") || args.has("null")) {
@@ -86,7 +86,7 @@ Status show(Context& context, const Args& args, const Opened& opened,
                                .ignored = args.has("ignored"),
                                .progress = options.progress},
                               sink));
-    line.clear();
+    progress.clear();
     for (const std::string& line : report.not_in_patch) context.out.note(line);
   }
   return {};

@@ -34,6 +34,26 @@ Change change_of(fs::RawChange raw) {
   return change;
 }
 
+// Sorted by path. Only moves need all of them at once.
+Result<std::vector<Change>> list_changes(const fs::View& view) {
+  std::vector<Change> changes;
+  bool moved = false;
+  TRY(view.each_change([&](fs::RawChange raw) -> Status {
+    moved |= raw.from.has_value();
+    if (!moved) changes.push_back(change_of(std::move(raw)));
+    return {};
+  }));
+  if (!moved) {
+    std::sort(changes.begin(), changes.end(),
+              [](const Change& a, const Change& b) { return a.path < b.path; });
+    return changes;
+  }
+  changes.clear();
+  for (fs::RawChange& raw : TRY(normalize(view, TRY(view.changes()))))
+    changes.push_back(change_of(std::move(raw)));
+  return changes;
+}
+
 // What moved along with a directory, and did nothing else, is told by the
 // directory's row.
 void fold_moved_along(std::vector<Change>& changes) {
@@ -146,12 +166,7 @@ Status fold_git_directories(const fs::View& view, const DiffOptions& options,
 Result<ChangeSet> build_change_set(const fs::View& view,
                                    const DiffOptions& options) {
   ChangeSet set;
-  {
-    auto raw = TRY(normalize(view, TRY(view.changes())));
-    set.changes.reserve(raw.size());
-    for (fs::RawChange& change : raw)
-      set.changes.push_back(change_of(std::move(change)));
-  }
+  set.changes = TRY(list_changes(view));
   GitFacts facts(options.real_root);
   std::vector<GitParts> git = take_git_parts(set.changes);
   TRY(examine_all(set.changes, {view, options, facts}));

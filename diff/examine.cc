@@ -91,14 +91,15 @@ Result<std::optional<TextDiff>> compare(Change& change, const Text& old_text,
   if (change.binary || change.too_large || (!old_text && !new_text))
     return std::nullopt;
   static const Text nothing = std::make_shared<const std::string>();
-  auto diff =
-      diff_texts(old_text ? old_text : nothing, new_text ? new_text : nothing);
+  bool settled = false;
+  auto diff = count_texts(old_text ? old_text : nothing,
+                          new_text ? new_text : nothing, settled);
   if (!diff) {
     if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
     change.too_large = true;
     return std::nullopt;
   }
-  if (old_text && new_text && diff->edits.size() <= kEditsKept)
+  if (settled && old_text && new_text && diff->edits.size() <= kEditsKept)
     change.edits = std::make_shared<const std::vector<Edit>>(diff->edits);
   return std::move(*diff);
 }

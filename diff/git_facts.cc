@@ -8,10 +8,18 @@
 
 #include "base/sys_file.h"
 #include "diff/git_library.h"
+#include "diff/ignore_filter.h"
 
 namespace stoplog::diff {
+namespace {
+
+// As many questions cost less than loading the library.
+constexpr unsigned kAskedWithout = 200;
+
+}  // namespace
 
 struct GitFacts::State {
+  explicit State(std::string at) : root(std::move(at)), filter(root) {}
   std::mutex mutex;  // guards everything below
   std::string root;
   bool tried = false;
@@ -20,6 +28,8 @@ struct GitFacts::State {
   git_tree* head = nullptr;
   // Of directories only, with a final slash: one answer serves all beneath.
   std::map<std::string, bool, std::less<>> directories;
+  IgnoreFilter filter;
+  unsigned asked_without = 0;
 
   ~State() {
     if (head != nullptr) git->object_free(reinterpret_cast<git_object*>(head));
@@ -81,9 +91,8 @@ struct GitFacts::State {
   }
 };
 
-GitFacts::GitFacts(std::string root) : state_(std::make_unique<State>()) {
-  state_->root = std::move(root);
-}
+GitFacts::GitFacts(std::string root)
+    : state_(std::make_unique<State>(std::move(root))) {}
 
 GitFacts::~GitFacts() = default;
 
@@ -95,6 +104,10 @@ bool GitFacts::has_repository() {
 
 bool GitFacts::is_ignored(const RelPath& path, bool is_directory) {
   std::lock_guard lock(state_->mutex);
+  if (state_->root.empty()) return false;
+  if (!state_->tried && state_->asked_without++ < kAskedWithout &&
+      !state_->filter.may_ignore(path.str()))
+    return false;
   state_->open();
   if (state_->repository == nullptr) return false;
   bool ignored =

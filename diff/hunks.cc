@@ -30,12 +30,17 @@ int collect(const git_diff_delta*, const git_diff_hunk* hunk, void* out) {
   return 0;
 }
 
-Status find_edits(TextDiff& diff, const Window& w) {
+// `settled` becomes false when edits were found whose place is still to be
+// chosen; null: it is chosen.
+Status find_edits(TextDiff& diff, const Window& w, bool* settled) {
   if (w.old_count == 0 || w.new_count == 0) {
     diff.edits.push_back({w.old_begin, w.old_count, w.new_begin, w.new_count});
     return {};
   }
-  if (parts_are_edits(diff.old_lines, diff.new_lines, w)) {
+  bool move = parts_can_move(diff.old_lines, diff.new_lines, w);
+  if ((!move || settled != nullptr) &&
+      parts_are_shortest(diff.old_lines, diff.new_lines, w)) {
+    if (move) *settled = false;
     diff.edits.insert(diff.edits.end(), w.parts.begin(), w.parts.end());
     return {};
   }
@@ -209,8 +214,10 @@ uint64_t TextDiff::lines_deleted() const {
   return sum;
 }
 
-Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
-                            const std::vector<Edit>* known) {
+namespace {
+
+Result<TextDiff> compare(SharedText old_text, SharedText new_text,
+                         const std::vector<Edit>* known, bool* settled) {
   if (old_text->size() > kTextLimit || new_text->size() > kTextLimit)
     return fail_errno(EFBIG, "larger than {} bytes", kTextLimit);
   TextDiff diff{Lines(std::move(old_text)), Lines(std::move(new_text)), {}};
@@ -224,11 +231,24 @@ Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
   for (const Window& w : find_windows(diff.old_lines, diff.new_lines)) {
     if (w.old_count > kLineLimit || w.new_count > kLineLimit)
       return fail_errno(EFBIG, "more than {} lines", kLineLimit);
-    TRY(find_edits(diff, w));
+    TRY(find_edits(diff, w, settled));
   }
   if (!covers_all(diff))
     return fail(Code::kInternal, "the line differences do not add up");
   return diff;
+}
+
+}  // namespace
+
+Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
+                            const std::vector<Edit>* known) {
+  return compare(std::move(old_text), std::move(new_text), known, nullptr);
+}
+
+Result<TextDiff> count_texts(SharedText old_text, SharedText new_text,
+                             bool& settled) {
+  settled = true;
+  return compare(std::move(old_text), std::move(new_text), nullptr, &settled);
 }
 
 Result<TextDiff> diff_texts(std::string old_text, std::string new_text) {

@@ -82,6 +82,11 @@ Result<TextDiff> diff_texts(std::string old_text, std::string new_text);
 // are checked, and found anew when they do not fit.
 Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
                             const std::vector<Edit>* known = nullptr);
+// The same lines in number, for counting and for looking at what comes: where
+// an edit could as well stand a line further up or down, it may stand there,
+// and `settled` is false. Needs libgit2 less often.
+Result<TextDiff> count_texts(SharedText old_text, SharedText new_text,
+                             bool& settled);
 
 struct Line {
   char origin = ' ';      // ' ', '-', '+'

@@ -132,14 +132,11 @@ std::vector<Window> find_windows(const Lines& a, const Lines& b) {
   return Finder(a, b).run();
 }
 
-bool parts_are_edits(const Lines& a, const Lines& b, const Window& window) {
+bool parts_are_shortest(const Lines& a, const Lines& b, const Window& window) {
   uint64_t gone = 0, come = 0;
   for (const Edit& part : window.parts) {
     gone += part.old_count;
     come += part.new_count;
-    if (can_move(a, part.old_line, part.old_count) ||
-        can_move(b, part.new_line, part.new_count))
-      return false;
   }
   if (gone * come > kComparisons) return false;
   for (const Edit& x : window.parts)
@@ -148,6 +145,14 @@ bool parts_are_edits(const Lines& a, const Lines& b, const Window& window) {
         for (uint32_t j = y.new_line; j < y.new_line + y.new_count; j++)
           if (a[i] == b[j]) return false;
   return true;
+}
+
+bool parts_can_move(const Lines& a, const Lines& b, const Window& window) {
+  return std::any_of(window.parts.begin(), window.parts.end(),
+                     [&](const Edit& part) {
+                       return can_move(a, part.old_line, part.old_count) ||
+                              can_move(b, part.new_line, part.new_count);
+                     });
 }
 
 }  // namespace stoplog::diff

@@ -20,9 +20,10 @@ struct Window {
 // order. Empty when the texts are equal.
 std::vector<Window> find_windows(const Lines& a, const Lines& b);
 
-// True when the window's parts are its edits and no differ could do better:
-// nothing that goes is among what comes, so no more lines can be kept (count
-// each line on both sides), and no part can be moved up or down.
-bool parts_are_edits(const Lines& a, const Lines& b, const Window& window);
+// True when no differ could keep more lines than stand between the window's
+// parts: nothing that goes is among what comes (count each line on both sides).
+bool parts_are_shortest(const Lines& a, const Lines& b, const Window& window);
+// True when a part could as well be marked a line further up or down.
+bool parts_can_move(const Lines& a, const Lines& b, const Window& window);
 
 }  // namespace stoplog::diff

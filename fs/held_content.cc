@@ -6,8 +6,8 @@
 namespace stoplog::fs {
 
 Status SealChecks::check(Segments& segments, const Extent& extent) {
-  auto found = table_.find(extent.segment);
-  if (found == table_.end() || extent.epoch == 0) return {};
+  auto found = table_->find(extent.segment);
+  if (found == table_->end() || extent.epoch == 0) return {};
   const State::SealMap& seals = found->second;
   auto it = seals.upper_bound(extent.at);
   if (it != seals.begin()) --it;
@@ -33,9 +33,9 @@ Status SealChecks::check(Segments& segments, const Extent& extent) {
 
 Result<size_t> HeldContent::read(uint64_t offset,
                                  std::span<std::byte> out) const {
-  if (offset >= map_.size()) return 0;
-  out = out.first(std::min<uint64_t>(out.size(), map_.size() - offset));
-  for (const Extent& e : map_.find(offset, out.size())) {
+  if (offset >= map_->size()) return 0;
+  out = out.first(std::min<uint64_t>(out.size(), map_->size() - offset));
+  for (const Extent& e : map_->find(offset, out.size())) {
     std::span<std::byte> part = out.subspan(e.offset - offset, e.length);
     size_t n = 0;
     if (e.where == Where::kSegment && seals_)
@@ -52,7 +52,7 @@ Result<size_t> HeldContent::read(uint64_t offset,
 
 std::vector<Content::Range> HeldContent::data() const {
   std::vector<Range> ranges;
-  for (const Extent& e : map_.all()) {
+  for (const Extent& e : map_->all()) {
     if (e.where == Where::kZero) continue;
     if (!ranges.empty() &&
         ranges.back().offset + ranges.back().length == e.offset)

@@ -20,13 +20,14 @@ namespace stoplog::fs {
 // The seals of a draft at one position; each range is checked once.
 class SealChecks {
  public:
-  explicit SealChecks(State::SealTable table) : table_(std::move(table)) {}
+  explicit SealChecks(std::shared_ptr<const State::SealTable> table)
+      : table_(std::move(table)) {}
   // Code::kCorrupt when a sealed range that `extent` touches no longer has its
   // hash.
   Status check(Segments& segments, const Extent& extent);
 
  private:
-  const State::SealTable table_;
+  const std::shared_ptr<const State::SealTable> table_;
   std::mutex mutex_;
   std::set<std::pair<uint32_t, uint64_t>> done_;  // by mutex_
 };
@@ -36,21 +37,22 @@ class HeldContent : public Content {
   // `lower` reads the ranges of the real file; may be null when there are
   // none. `path` is for messages.
   HeldContent(std::shared_ptr<Segments> segments,
-              std::shared_ptr<SealChecks> seals, ExtentMap map,
+              std::shared_ptr<SealChecks> seals,
+              std::shared_ptr<const ExtentMap> map,
               std::shared_ptr<const Content> lower, std::string path)
       : segments_(std::move(segments)),
         seals_(std::move(seals)),
         map_(std::move(map)),
         lower_(std::move(lower)),
         path_(std::move(path)) {}
-  uint64_t size() const override { return map_.size(); }
+  uint64_t size() const override { return map_->size(); }
   Result<size_t> read(uint64_t offset, std::span<std::byte> out) const override;
   std::vector<Range> data() const override;
 
  private:
   std::shared_ptr<Segments> segments_;
   std::shared_ptr<SealChecks> seals_;
-  ExtentMap map_;
+  std::shared_ptr<const ExtentMap> map_;
   std::shared_ptr<const Content> lower_;
   std::string path_;
 };

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -101,6 +102,13 @@ class View {
   virtual ~View() = default;
   // Sorted by path; a rename appears at its new path only.
   virtual Result<std::vector<RawChange>> changes() const = 0;
+  // The same, one by one, and without holding them all where the view can do
+  // it: 100,000 of them are 50 MB. An error of `visit` ends it.
+  virtual Status each_change(
+      const std::function<Status(RawChange)>& visit) const {
+    for (RawChange& change : TRY(changes())) TRY(visit(std::move(change)));
+    return {};
+  }
   // The draft's tree as the agent saw it, masks and hides aside: absent is
   // nullopt, a directory's list is sorted by name.
   virtual Result<std::optional<NodeState>> draft_state(

@@ -250,6 +250,46 @@ TEST_CASE("a damaged index is refused and said so") {
   CHECK_FALSE(git_row(set).unreadable.empty());
 }
 
+TEST_CASE("an index of a kind that is not read is a warning and said so") {
+  for (const char* kind :
+       {"update-index --split-index",
+        "-c index.sparse=true sparse-checkout set --cone --sparse-index d"}) {
+    Repository repo;
+    for (const char* file : {"d/x", "e/y", "e/z"})
+      TwoTrees::write(repo.base() + "/" + file, "1");
+    Repository::git(repo.base(), "add -A");
+    Repository::git(repo.base(), "commit -qm more");
+    repo.copy_base();
+    repo.in_draft(kind);
+    ChangeSet set = repo.build();
+    CHECK_FALSE(git_row(set).unreadable.empty());
+    const Change* row = set.find(path(".git"));
+    bool warned = false;
+    for (const Risk& risk : row->risks)
+      warned |= risk.code == "git-unreadable" && risk.level == Level::kWarn &&
+                risk.message.starts_with("the index changed: ");
+    CAPTURE(kind);
+    CHECK(warned);
+  }
+}
+
+TEST_CASE("an index of SHA-256 names is not taken for another") {
+  TwoTrees trees;
+  Repository::git(trees.base(), "init -q --object-format=sha256");
+  for (int i = 0; i < 5; i++)
+    TwoTrees::write(trees.base() + "/file" + std::to_string(i), "x");
+  Repository::git(trees.base(), "add -A");
+  std::string index = TwoTrees::read(trees.base() + "/.git/index");
+  CHECK_FALSE(compare_indexes("", index));
+  trees.copy_base();
+  TwoTrees::write(trees.draft() + "/file9", "x");
+  Repository::git(trees.draft(), "add -A");
+  auto view = trees.view();
+  auto set = build_change_set(*view, {});
+  REQUIRE(set);
+  CHECK_FALSE(git_row(*set).unreadable.empty());
+}
+
 TEST_CASE("refs are read strictly") {
   CHECK(parse_ref("ref: refs/heads/x\n") == "ref: refs/heads/x");
   CHECK(parse_ref(std::string(40, 'a') + "\n") == std::string(40, 'a'));
