@@ -22,13 +22,20 @@ def clock(function, *args, **options):
 
 
 def edit(at, count):
-    """Appends a line to `count` files beneath `at`."""
+    """Changes a line in the middle of `count` files beneath `at`, inserts one at
+    a third and appends one."""
     done = 0
     for top, directories, files in os.walk(at):
         directories[:] = sorted(d for d in directories if d != ".git")
         for name in sorted(files):
-            with open(os.path.join(top, name), "a", encoding="ascii") as f:
-                f.write("one more line\n")
+            with open(os.path.join(top, name), "r+", encoding="ascii") as f:
+                lines = f.read().split("\n")
+                lines[len(lines) // 2] += " changed"
+                lines.insert(len(lines) // 3, "one line inserted")
+                lines.append("one more line")
+                f.seek(0)
+                f.write("\n".join(lines))
+                f.truncate()
             done += 1
             if done == count:
                 return
@@ -48,6 +55,57 @@ def add(samples, part, view, took):
     samples.setdefault(("program", part), {}).setdefault(view, []).append(took)
 
 
+def side_by_side(samples, part, plain, ours, times):
+    """The two after each other, `times` times, so that both meet the same load."""
+    for _ in range(times):
+        add(samples, part, "plain tool", clock(*plain))
+        add(samples, part, "stoplog", clock(*ours))
+
+
+def quietly(*argv, cwd=None):
+    sh(*argv, check=False, cwd=cwd)
+
+
+def compare_diffs(options, view, work, lower, plain, count, samples):
+    """Change set and patch beside `git diff --no-index` of the same two trees."""
+    before, after = os.path.join(work, "before"), os.path.join(work, "after")
+    for source, target in ((lower, before), (plain, after)):
+        sh("cp", "-a", source, target)
+        shutil.rmtree(os.path.join(target, ".git"))
+    git = (quietly, "git", "diff", "--no-index", before, after)
+    names = (quietly, "git", "diff", "--no-index", "--name-status", before, after)
+    for part, plain_tool, argv in (
+            (f"patch of {count} files", git, ["diff", "--no-pager"]),
+            (f"patch of {count} files, with risks and colours", git,
+             ["--color", "always", "diff", "--no-pager"]),
+            (f"change set of {count} files, with digest and risks", git, ["status"]),
+            (f"names of {count} changed files", names, ["diff", "--name-status"])):
+        side_by_side(samples, part, plain_tool, (view.call, *argv), 3)
+    shutil.rmtree(before)
+    shutil.rmtree(after)
+
+
+def small_draft(options, place, samples):
+    """What a person waits for: `version`, and `status` of a small draft."""
+    lower = os.path.join(place, "small")
+    make_tree(lower, 60)
+    view = Stoplog(options)
+    try:
+        merged = view.open(lower, os.path.join(place, "small-view"))
+        edit(merged, 5)
+        side_by_side(samples, "version", (quietly, "git", "--version"),
+                     (quietly, options.stoplog, "version"), options.launches)
+        side_by_side(samples, "status of a small draft", (git_status, lower),
+                     (view.call, "status"), options.launches)
+    finally:
+        view.close()
+        shutil.rmtree(lower, ignore_errors=True)
+
+
+def git_status(at):
+    quietly("git", "status", "--short", cwd=at)
+
+
 def one_round(options, place, lower, count, samples, missing):
     work = os.path.join(place, "program")
     os.mkdir(work)
@@ -59,12 +117,7 @@ def one_round(options, place, lower, count, samples, missing):
         merged = view.open(ours, os.path.join(work, "view"))
         edit(merged, count)
         edit(plain, count)
-        add(samples, f"patch of {count} files", "plain tool",
-            clock(sh, "git", "diff", "--no-index", lower, plain, check=False))
-        add(samples, f"patch of {count} files", "stoplog", clock(view.call, "diff", "--no-pager"))
-        add(samples, f"change set of {count} files", "plain tool",
-            clock(sh, "git", "diff", "--no-index", "--name-status", lower, plain, check=False))
-        add(samples, f"change set of {count} files", "stoplog", clock(view.call, "status"))
+        compare_diffs(options, view, work, lower, plain, count, samples)
         start = clock(sh, options.stoplog, "version")
         for part, argv in (("mark", ["snapshot", "-m", "bench"]), ("fork", ["fork", "other"]),
                            ("rollback", ["rollback", "bench"])):
@@ -111,6 +164,7 @@ def measure(options, place, samples, missing):
     lower = os.path.join(place, "many")
     make_tree(lower, options.changed)
     try:
+        small_draft(options, place, samples)
         for number in range(max(1, options.rounds // 2)):
             one_round(options, place, lower, options.changed, samples, missing)
             print(f"program: round {number + 1}", file=sys.stderr)
