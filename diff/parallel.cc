@@ -42,8 +42,10 @@ Status parallel_for(size_t count, unsigned threads,
     }
   };
   size_t useful = 1 + count / kItemsWorthAThread;
+  // Asked only then: it reads a file of the kernel's.
+  if (useful > 1) useful = std::min<size_t>(thread_count(threads), useful);
   std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min<size_t>(thread_count(threads), useful); i++) {
+  for (size_t i = 1; i < useful; i++) {
     try {
       helpers.emplace_back(run, false);
     } catch (const std::system_error&) {

@@ -222,8 +222,10 @@ class Table {
                .segment = last.content.segment,
                .at = last.content.at});
     fs::HeldContent content(
-        segments_, std::make_shared<fs::SealChecks>(fs::State::SealTable{}),
-        std::move(map), nullptr, "");
+        segments_,
+        std::make_shared<fs::SealChecks>(
+            std::make_shared<const fs::State::SealTable>()),
+        std::make_shared<const fs::ExtentMap>(std::move(map)), nullptr, "");
     return digest_of(content, progress_, done_);
   }
 
