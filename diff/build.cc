@@ -13,6 +13,7 @@
 #include "diff/parallel.h"
 #include "diff/risk.h"
 #include "diff/select.h"
+#include "snapshot/content_digest.h"
 
 namespace stoplog::diff {
 namespace {
@@ -117,6 +118,19 @@ void make_groups(ChangeSet& set, GitFacts& facts) {
   }
 }
 
+// The base was neither kept by the draft nor left alone in the real tree: what
+// the draft has is shown as new, and as drifted, which no commit passes.
+bool lost_its_base(Change& change) {
+  if (!change.before || !change.before->content) return false;
+  std::byte first;
+  auto read = change.before->content->read(0, std::span(&first, 1));
+  if (read || read.error().code() != Code::kDrift) return false;
+  if (!change.drift) change.drift = read.error().text();
+  change.before->content = snapshot::memory_content({});
+  change.before->size = 0;
+  return true;
+}
+
 // Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes,
                    const ExamineContext& context) {
@@ -125,7 +139,9 @@ Status examine_all(std::vector<Change>& changes,
     bool directory = is_dir(change.after ? change.after : change.before);
     change.ignored = !is_inside_git(change) &&
                      context.facts.is_ignored(change.path, directory);
-    TRY_CTX(examine(change, context),
+    auto examined = examine(change, context);
+    if (!examined && lost_its_base(change)) examined = examine(change, context);
+    TRY_CTX(std::move(examined),
             fmt::format("cannot compare '{}'", change.path.str()));
     return {};
   };

@@ -27,6 +27,16 @@ std::vector<std::string> told(const ChangeSet& set) {
 
 using Told = std::vector<std::string>;
 
+// A base that the real tree no longer has and the draft did not keep.
+class LostContent : public fs::Content {
+ public:
+  uint64_t size() const override { return 12; }
+  Result<size_t> read(uint64_t, std::span<std::byte>) const override {
+    return std::unexpected(
+        Error(Code::kDrift, "a was replaced in the real tree", EIO));
+  }
+};
+
 }  // namespace
 
 TEST_CASE("touched and rewritten with the same bytes is no change") {
@@ -38,6 +48,20 @@ TEST_CASE("touched and rewritten with the same bytes is no change") {
   touched.mtime.tv_sec = 12345;
   view.change("b", touched);
   CHECK(build(view).empty());
+}
+
+TEST_CASE("a base that is lost is drift and hides no other change") {
+  MemoryView view;
+  view.base["a"] = file("twelve bytes");
+  view.base["a"].content = std::make_shared<LostContent>();
+  view.change("a", file("one\ntwo\n"));
+  view.change("b", file("other\n"));
+  ChangeSet set = build(view);
+  REQUIRE(told(set) == Told{"modified a", "added b"});
+  REQUIRE(set.changes[0].drift);
+  CHECK(set.changes[0].drift->starts_with("a was replaced in the real tree"));
+  CHECK(set.changes[0].lines_added == 2);
+  CHECK(set.digest);
 }
 
 TEST_CASE("created and deleted again is no change") {
