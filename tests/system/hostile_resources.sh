@@ -52,12 +52,16 @@ limits() {
   same 124 "$RC" "$CASE"
   same time "$(outcome killed_by)" "$CASE"
   has START # what was written before is delivered
-  [ "$(outcome wall_ms)" -le 2000 ] || fail "$CASE: $(outcome wall_ms) ms"
+  # Generous: the machine may be busy. Without the limit it would be 1000 s.
+  [ "$(outcome wall_ms)" -le 20000 ] || fail "$CASE: $(outcome wall_ms) ms"
+  [ "$(outcome wall_ms)" -ge 1000 ] || fail "$CASE: $(outcome wall_ms) ms"
 
   case_ RS-11
   JX 'cpu=1s time=60s' 'for i in 1 2 3 4; do while :; do :; done & done; wait'
   same cpu "$(outcome killed_by)" "$CASE"
-  [ "$(outcome cpu_ms)" -le 1800 ] || fail "$CASE: $(outcome cpu_ms) ms"
+  # Of the whole tree: four at once would have used 60 s each by the clock.
+  [ "$(outcome cpu_ms)" -le 5000 ] || fail "$CASE: $(outcome cpu_ms) ms"
+  same 1000 "$(outcome limit)" "$CASE"
 
   case_ RS-17
   JX 'time=2s' 'kill -STOP 1; kill -STOP $$'
@@ -78,6 +82,32 @@ except OSError: print(\"FILES\",n)"; echo RAN'
   has '^FILES 9[0-9]$'
   [ "$(outcome held_files)" = rlimit ] || fail "$CASE: files"
   if [ "$MODE" = user ]; then lacks RAISED; fi
+}
+
+store() { du -sm --apparent-size "$XDG_STATE_HOME"/stoplog/drafts/*/segments | sort -n | tail -n 1 | cut -f1; }
+
+# What the draft holds is bounded; a refusal is ENOSPC for the command, and told.
+held() {
+  case_ RS-04
+  JX 'disk=64M time=120s' 'dd if=/dev/zero of=big bs=1M count=4000; echo x >small || echo SMALL; rm -f big small; echo RAN'
+  ran
+  has 'No space left on device'
+  [ "$(store)" -le 96 ] || fail "$CASE: the store has $(store) MB"
+
+  case_ RS-04-home
+  # HOME is under the same quota.
+  JX 'disk=64M time=120s' 'dd if=/dev/zero of=$HOME/big bs=1M count=4000; rm -f $HOME/big; echo RAN'
+  ran
+  has 'No space left on device'
+
+  case_ RS-05
+  JX 'inodes=1000 time=120s' 'mkdir many; python3 -c "
+n=0
+try:
+  while n<5000: open(\"many/%d\"%n,\"w\").close(); n+=1
+except OSError as e: print(\"MADE\",n,e.errno)"; rm -rf many; echo RAN'
+  ran
+  has '^MADE [0-9]{1,3} 28$'
 }
 
 lifetime() {
@@ -109,6 +139,10 @@ lifetime() {
     show zombies
     fail "$CASE"
   }
+
+  if [ "$ADAPTER" = draft ]; then
+    held
+  fi
 
   case_ RS-21
   J 'python3 -c "
