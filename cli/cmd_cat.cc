@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
+#include "base/hash.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/marks.h"
@@ -38,7 +39,21 @@ Status copy_out(Context& context, const fs::Content& content) {
   }
 }
 
+// A content that a commit kept and named, which no draft has.
+Result<int> print_object(Context& context, std::string_view name) {
+  Sha256Digest id;
+  if (!unhex(name, id))
+    return fail(Code::kUsage, "'{}' is no object's name", escape(name));
+  Doorstep door = TRY(open_doorstep(context));
+  auto content = TRY_CTX(door.objects->content(id), "cannot read the object");
+  TRY(copy_out(context, *content));
+  return kDone;
+}
+
 Result<int> run(Context& context, const Args& args) {
+  constexpr std::string_view kObject = "object:";
+  if (args.positionals[0].starts_with(kObject))
+    return print_object(context, args.positionals[0].substr(kObject.size()));
   draft::Draft draft = TRY(context.need_draft());
   Opened opened = TRY(open_draft(context, draft, {}));
   Subject subject = subject_of(opened, args.positionals[0]);
@@ -69,12 +84,14 @@ extern const Command k_cat_command{
     .name = "cat",
     .summary = "a file as the draft has it",
     .help =
-        "usage: stoplog cat [MARK:]PATH\n"
+        "usage: stoplog cat [MARK:]PATH | object:ID\n"
         "\n"
         "Prints the file at PATH as the draft has it now, or had it at MARK:\n"
         "@4 is before command 4, @4. after it, or a snapshot's name. To a "
         "pipe\n"
-        "byte for byte; on a terminal what could harm it is escaped.\n"
+        "byte for byte; on a terminal what could harm it is escaped. object:ID "
+        "is\n"
+        "a content that a commit kept, as it was named.\n"
         "\n"
         "example: stoplog cat @2:src/main.c\n",
     .min = 1,

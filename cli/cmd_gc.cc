@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
 #include "base/json.h"
@@ -14,6 +15,9 @@
 
 namespace stoplog::cli {
 namespace {
+
+// Seconds that contents stay which a commit that was taken back has kept.
+constexpr int64_t kKeptFor = int64_t{30} * 24 * 3600;
 
 constexpr OptionSpec kOptions[] = {{"dry-run"}, {"json"}};
 
@@ -42,8 +46,12 @@ Result<std::set<Sha256Digest>> needed(const draft::Layout& layout) {
       sys::openat(AT_FDCWD, layout.commits(), O_RDONLY | O_DIRECTORY);
   if (!commits && commits.error().err() == ENOENT) return live;
   Fd dir = TRY(std::move(commits));
+  int64_t now = Clock::real().now().tv_sec;
   for (const std::string& name : TRY(list_names(dir.get(), "."))) {
     Fd state = TRY(sys::openat(dir.get(), name, O_RDONLY | O_DIRECTORY));
+    for (const gate::Kept& kept : TRY(gate::list_kept(state.get())))
+      if (now - kept.time.tv_sec > kKeptFor)
+        TRY(gate::forget_kept(state.get(), kept.object));
     live.merge(TRY(gate::needed_objects(state.get())));
   }
   return live;

@@ -46,7 +46,7 @@ Result<int> run(Context& context, const Args& args) {
   bool json = args.has("json");
   draft::Policy policy = TRY(load_policy(context));
   diff::ChangeSet set = TRY(changes_of(opened, policy));
-  TRY(approve_standing(opened, policy, set));
+  TRY(approve_standing(context, opened, policy, set));
   Decisions decisions = TRY(Decisions::load(opened, set));
   auto sink = [&](std::string_view s) { context.out.write(s); };
   auto word = [&](const diff::Change& c) { return decisions.word(c); };

@@ -13,6 +13,7 @@
 #include "cli/who.h"
 #include "cli/words.h"
 #include "draft/ledger.h"
+#include "gate/standing.h"
 
 namespace stoplog::cli {
 namespace {
@@ -111,23 +112,6 @@ Status approve_all(Flow& flow) {
   return {};
 }
 
-// Approvals older than the policy allows must be renewed.
-Status check_age(const Flow& flow, const gate::Plan& plan) {
-  if (!flow.policy.max_age.value) return {};
-  int64_t now = Clock::real().now().tv_sec;
-  for (const gate::Decision& d : plan.decisions) {
-    int64_t age_ms = (now - d.by.time.tv_sec) * 1000;
-    if (age_ms <= static_cast<int64_t>(*flow.policy.max_age.value)) continue;
-    return std::unexpected(
-        Error(Code::kDrift,
-              fmt::format("cannot commit: {} was approved {} ago, more than "
-                          "the policy allows",
-                          escape(d.path.str()), print_duration(Millis(age_ms))))
-            .with_hint("look at it again and approve it anew"));
-  }
-  return {};
-}
-
 gate::CommitMeta meta_of(const Flow& flow) {
   gate::CommitMeta meta;
   meta.time = Clock::real().now();
@@ -194,11 +178,9 @@ Status close_if_whole(Context& context, const draft::Draft& draft,
 Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                const CommitChoice& choice) {
   draft::Policy policy = TRY(load_policy(context));
-  const std::string& mode = policy.gate_mode.value;
-  if ((mode == "hold" || mode == "observe") && !choice.dry_run)
-    return fail(Code::kRefused,
-                "cannot commit: the policy's gate.mode is \"{}\" ({})", mode,
-                policy.gate_mode.origin);
+  if (!choice.dry_run)
+    TRY_CTX(gate::may_commit(TRY(gate::parse_mode(policy.gate_mode.value))),
+            policy.gate_mode.origin);
   Flow flow{context,
             choice,
             TRY(open_draft(context, draft, {.settle = true})),
@@ -211,7 +193,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
     end.nothing = true;
     return end;
   }
-  TRY(approve_standing(flow.opened, flow.policy, flow.set));
+  TRY(approve_standing(context, flow.opened, flow.policy, flow.set));
   if (choice.all) TRY(approve_all(flow));
   gate::Plan plan =
       TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
@@ -224,7 +206,10 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   if (choice.standing_only)
     std::erase_if(plan.decisions,
                   [](const gate::Decision& d) { return !d.standing; });
-  TRY(check_age(flow, plan));
+  if (flow.policy.max_age.value)
+    TRY(gate::check_age(plan, Clock::real().now(),
+                        std::chrono::duration_cast<std::chrono::seconds>(
+                            Millis(*flow.policy.max_age.value))));
   auto result = gate::commit({.ground = flow.opened.door.ground(),
                               .set = &flow.set,
                               .plan = &plan,

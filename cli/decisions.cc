@@ -3,11 +3,11 @@
 
 #include <sys/file.h>
 
-#include "base/glob.h"
 #include "base/sys_file.h"
 #include "cli/who.h"
 #include "draft/layout.h"
 #include "draft/ledger.h"
+#include "gate/standing.h"
 
 namespace stoplog::cli {
 
@@ -55,36 +55,25 @@ Status change_plan(const Opened& opened,
   return {};
 }
 
-Result<size_t> approve_standing(const Opened& opened,
-                                const draft::Policy& policy,
-                                const diff::ChangeSet& set) {
-  std::vector<Glob> globs;
-  for (const std::string& text : policy.auto_approve.value)
-    globs.push_back(TRY(Glob::parse(text)));
-  if (globs.empty()) return 0;
-  size_t count = 0;
+Status approve_standing(Context& context, const Opened& opened,
+                        const draft::Policy& policy,
+                        const diff::ChangeSet& set) {
+  std::vector<RelPath> paths;
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
-    for (const diff::Change& change : set.changes) {
-      if (change.is_danger() || change.git || change.ignored) continue;
-      if (TRY(gate::opinion(plan, change)).decided != gate::Decided::kNone)
-        continue;
-      bool covered = false;
-      for (const Glob& glob : globs)
-        covered = covered || glob.covers(change.path.str());
-      if (!covered) continue;
-      TRY(gate::approve(plan, set,
-                        {.paths = {change.path}, .by = signature(set)}));
-      if (const gate::Decision* made = plan.find(change.path)) {
-        gate::Decision standing = *made;
-        standing.standing = true;
-        standing.confirmed = false;
-        plan.set(std::move(standing));
-        ++count;
-      }
-    }
+    paths = TRY(gate::approve_standing(plan, set, policy.auto_approve.value,
+                                       signature(set)));
     return {};
   }));
-  return count;
+  if (paths.empty()) return {};
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));
+  Json names = Json::array();
+  for (const RelPath& path : paths) names.push(path.str());
+  Json fields = who_fields();
+  fields.set("standing", true).set("policy", policy.digest());
+  fields.set("digest", digest_text(set));
+  TRY(ledger.append("approve", fields.set("paths", names), Sync::kNo));
+  return {};
 }
 
 }  // namespace stoplog::cli

@@ -41,10 +41,10 @@ class Decisions {
 Status change_plan(const Opened& opened,
                    const std::function<Status(gate::Plan&)>& change);
 
-// Approves what the policy approves unasked (auto_approve, without a danger).
-// Returns how many.
-Result<size_t> approve_standing(const Opened& opened,
-                                const draft::Policy& policy,
-                                const diff::ChangeSet& set);
+// Approves what the policy approves unasked (auto_approve, without a danger);
+// what is new of it is in the ledger, as a standing approval.
+Status approve_standing(Context& context, const Opened& opened,
+                        const draft::Policy& policy,
+                        const diff::ChangeSet& set);
 
 }  // namespace stoplog::cli

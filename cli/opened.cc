@@ -6,8 +6,10 @@
 #include "base/sys_file.h"
 #include "cli/progress_line.h"
 #include "draft/layout.h"
+#include "draft/ledger.h"
 #include "fs/tree.h"
 #include "gate/commits.h"
+#include "gate/standing.h"
 
 namespace stoplog::cli {
 namespace {
@@ -36,6 +38,21 @@ Status tell_commits(Context& context, Opened& opened) {
   return {};
 }
 
+// In the ledger of the draft whose commit it was, when that is still there.
+Status note_recovery(Context& context, const gate::RecoverReport& report) {
+  auto ledger = draft::Ledger::open(*TRY(context.layout()), report.draft);
+  if (report.draft.empty() || !ledger) return {};
+  Json left = Json::array();
+  for (const gate::Left& path : report.left) left.push(path.text());
+  Json fields = Json::object();
+  bool done = report.what == gate::RecoverReport::What::kForward;
+  fields.set("result", done ? "completed" : "taken back");
+  fields.set("commit",
+             report.record ? Json(report.record->meta.number) : Json());
+  TRY(ledger->append("recover", fields.set("left", left), Sync::kYes));
+  return {};
+}
+
 }  // namespace
 
 Result<Doorstep> open_doorstep(Context& context) {
@@ -51,8 +68,10 @@ Result<Doorstep> open_doorstep(Context& context) {
       TRY(snapshot::ObjectStore::open(objects.get())));
   gate::RecoverReport report = TRY_CTX(gate::recover(door.ground()),
                                        "cannot recover an interrupted commit");
-  if (report.what != gate::RecoverReport::What::kNothing)
+  if (report.what != gate::RecoverReport::What::kNothing) {
     context.out.note(report.text());
+    TRY(note_recovery(context, report));
+  }
   return door;
 }
 
@@ -128,11 +147,7 @@ Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
                                    diff::DiffOptions options) {
   options.real_root = opened.workspace;
   options.include_ignored = policy.ignored.value == "commit";
-  for (const std::string& glob : policy.always_ask.value)
-    options.rules.push_back({.glob = glob,
-                             .level = diff::Level::kDanger,
-                             .code = "always-ask",
-                             .message = "the policy always asks for this"});
+  options.rules = gate::always_ask_rules(policy.always_ask.value);
   ProgressLine line("comparing");
   options.progress = line.callback();
   return diff::build_change_set(view, options);

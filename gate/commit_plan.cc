@@ -208,7 +208,8 @@ class Builder {
             add({.kind = Kind::kMove,
                  .item = i,
                  .path = item.path,
-                 .from = *item.from});
+                 .from = *item.from,
+                 .slot = plan_.slots++});
           if (!same_attributes(*item.old, *item.fresh)) attributes(i);
           break;
         case Fate::kAttr:

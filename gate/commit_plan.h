@@ -72,9 +72,10 @@ struct SwitchOp {
   };
   Kind kind = Kind::kTake;
   size_t item = 0;
-  RelPath path{};     // where it acts; for kMove the new path
-  RelPath from{};     // kMove
-  uint32_t slot = 0;  // name in the stage; for kTake a free one
+  RelPath path{};  // where it acts; for kMove the new path
+  RelPath from{};  // kMove
+  // Name in the stage; for kTake and kMove a free one.
+  uint32_t slot = 0;
   // kTake and kPut: the two halves of a move. The thing keeps its inode, and
   // nothing is staged for it.
   bool moving = false;

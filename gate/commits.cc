@@ -12,6 +12,7 @@ namespace stoplog::gate {
 namespace {
 
 constexpr const char* kCommitsDir = "commits";
+constexpr const char* kKeptDir = "kept";
 constexpr const char* kLastFile = "last";
 constexpr std::string_view kRecordSuffix = ".commit";
 constexpr std::string_view kRebasedSuffix = ".rebased";
@@ -96,10 +97,22 @@ Status write_commit(int state, const Disk& disk, const CommitRecord& record) {
 
 void drop_left_items(CommitRecord& record, const std::set<RelPath>& left) {
   if (left.empty()) return;
+  // What is new in a new directory comes, or does not come, with it.
+  std::vector<RelPath> trees;
+  for (const Item& item : record.items)
+    if (left.contains(item.path) && item.fresh && item.fresh->is_dir() &&
+        (!item.old || !item.old->is_dir()))
+      trees.push_back(item.path);
+  auto is_left = [&](const Item& item) {
+    return left.contains(item.path) ||
+           std::any_of(trees.begin(), trees.end(), [&](const RelPath& tree) {
+             return !item.old && item.path.is_within(tree);
+           });
+  };
   std::vector<Item> items;
   std::vector<std::optional<sys::Stat>> now;
   for (size_t i = 0; i < record.items.size(); ++i) {
-    if (left.contains(record.items[i].path)) continue;
+    if (is_left(record.items[i])) continue;
     items.push_back(std::move(record.items[i]));
     now.push_back(record.now[i]);
   }
@@ -126,8 +139,36 @@ Result<std::vector<uint64_t>> not_rebased(int state, const std::string& draft) {
   return open;
 }
 
+Status note_kept(int state, const Disk& disk, const Left& left) {
+  Status made = disk.mkdirat(state, kKeptDir, 0700);
+  if (!made && made.error().err() != EEXIST) return made;
+  Fd dir = TRY(disk.openat(state, kKeptDir, O_RDONLY | O_DIRECTORY));
+  return disk.write_file(dir.get(), hex(*left.kept), left.text() + "\n");
+}
+
+Result<std::vector<Kept>> list_kept(int state) {
+  std::vector<Kept> all;
+  auto dir = sys::openat(state, kKeptDir, O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().err() == ENOENT) return all;
+  if (!dir) return std::unexpected(dir.error());
+  for (const std::string& name : TRY(list_names(dir->get(), "."))) {
+    Kept kept;
+    if (!unhex(name, kept.object)) continue;
+    kept.time = TRY(sys::statat(dir->get(), name)).mtime;
+    kept.text = TRY(sys::read_file(dir->get(), name, 1 << 20));
+    all.push_back(std::move(kept));
+  }
+  return all;
+}
+
+Status forget_kept(int state, const Sha256Digest& object) {
+  Fd dir = TRY(sys::openat(state, kKeptDir, O_RDONLY | O_DIRECTORY));
+  return sys::unlinkat(dir.get(), hex(object));
+}
+
 Result<std::set<Sha256Digest>> needed_objects(int state) {
   std::set<Sha256Digest> needed;
+  for (const Kept& kept : TRY(list_kept(state))) needed.insert(kept.object);
   for (uint64_t number : TRY(list_commits(state))) {
     CommitRecord record = TRY(read_commit(state, number));
     for (const Sha256Digest& id : record.preimages()) needed.insert(id);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -28,7 +30,19 @@ void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);
 Status note_rebased(int state, uint64_t number);
 Result<std::vector<uint64_t>> not_rebased(int state, const std::string& draft);
 
-// Objects that the undo of any commit still needs: for gc.
+// A content that was kept by a commit that was taken back, and so has no record
+// of its own: one file in state/kept, named by the object, with the sentence in
+// which it was told. Durable when note_kept() returns.
+struct Kept {
+  Sha256Digest object{};
+  timespec time{};
+  std::string text;
+};
+Status note_kept(int state, const Disk& disk, const Left& left);
+Result<std::vector<Kept>> list_kept(int state);
+Status forget_kept(int state, const Sha256Digest& object);
+
+// Objects that the undo of any commit still needs, or that were kept: for gc.
 Result<std::set<Sha256Digest>> needed_objects(int state);
 // Removes the record, so that its pre-images can be collected; it can no
 // longer be undone.

@@ -17,10 +17,11 @@ constexpr int kPauses = 60;
 
 }  // namespace
 
-Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name) {
-  TRY(disk.step("lease"));
+Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name,
+                          Wait wait) {
   Guard guard;
   for (int i = 0;; ++i) {
+    TRY(disk.step("lease"));
     auto fd = sys::open_quiet(dir, name, O_RDONLY | O_NONBLOCK);
     // Unreadable for its owner: then nobody can say what is in it either.
     if (!fd) return std::unexpected(fd.error());
@@ -35,7 +36,7 @@ Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name) {
     }
     // EACCES: not the owner; EINVAL, EOPNOTSUPP: no leases here.
     if (leased.error().err() != EAGAIN) return guard;
-    if (i == kPauses) {
+    if (i == kPauses || wait == Wait::kNo) {
       guard.state_ = State::kBusy;
       return guard;
     }

@@ -28,8 +28,10 @@ class Disk;
 class Guard {
  public:
   Guard() = default;
+  enum class Wait { kNo, kYes };
   // Waits a moment for a writer to finish. Absent is ENOENT.
-  static Result<Guard> take(const Disk& disk, int dir, const std::string& name);
+  static Result<Guard> take(const Disk& disk, int dir, const std::string& name,
+                            Wait wait = Wait::kYes);
   Guard(Guard&&) noexcept = default;
   Guard& operator=(Guard&&) noexcept = default;
 

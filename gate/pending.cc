@@ -6,7 +6,9 @@
 
 #include "base/dir.h"
 #include "base/escape.h"
+#include "gate/clearing.h"
 #include "gate/commits.h"
+#include "gate/guard.h"
 #include "snapshot/content_digest.h"
 
 namespace stoplog::gate {
@@ -28,17 +30,6 @@ constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
 bool holds_old(const LiveOp& live) {
   return (live.op.kind == Kind::kTake && !live.op.moving) ||
          live.op.kind == Kind::kSwap;
-}
-
-// The content of a file in the stage, into the object store.
-Result<std::optional<Sha256Digest>> keep(const Ground& ground, int stage,
-                                         const std::string& slot) {
-  if (stage < 0) return std::nullopt;
-  auto stat = sys::statat(stage, slot);
-  if (!stat || !S_ISREG(stat->mode)) return std::nullopt;
-  auto content =
-      TRY(snapshot::file_content(TRY(sys::openat(stage, slot, O_RDONLY))));
-  return TRY(ground.objects->put(*content));
 }
 
 }  // namespace
@@ -173,15 +164,13 @@ Status release_locks(const Ground& ground, const Disk& disk, Pending& pending) {
 
 Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                             const SwitchRecord& record, const StageSet& stages,
-                            std::vector<Left> left) {
+                            std::vector<Left> left,
+                            const std::set<RelPath>& untouched) {
   CommitRecord commit{.meta = record.meta,
                       .items = record.items,
                       .now = record.now,
                       .left = std::move(left),
                       .warnings = record.warnings};
-  std::set<RelPath> untouched;
-  for (const Left& path : commit.left) untouched.insert(path.path);
-
   TRY(disk.step("pack"));
   auto pack = TRY(ground.objects->new_pack());
   for (const LiveOp& live : record.ops) {
@@ -191,15 +180,15 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
       continue;
     std::string slot = std::to_string(live.op.slot);
     int stage = stages.fd(live.stage);
-    Fd fd = TRY(disk.openat(stage, slot, O_RDONLY | O_NONBLOCK));
-    auto content = TRY(snapshot::file_content(std::move(fd)));
+    // A program may have found the file before it left, and opened it since.
+    Guard guard = TRY(Guard::take(disk, stage, slot));
+    auto content = TRY(snapshot::file_content(TRY(sys::dup(guard.fd()))));
     Sha256Digest digest = TRY(pack.add(*content));
-    // Written to through a descriptor that no lease could show.
-    if (digest != *item.old->sha256)
-      commit.left.push_back({live.op.path,
-                             "was written to after it had been replaced; that "
-                             "content is kept",
-                             digest});
+    if (digest != *item.old->sha256 || guard.busy() || guard.is_wanted())
+      return fail(Code::kDrift,
+                  "the real tree is not what the draft saw: {} was saved by "
+                  "another program during the commit",
+                  quote_name(live.op.path.str()));
   }
   TRY(disk.step("pack"));
   TRY(pack.finish(Sync::kNo));
@@ -221,26 +210,74 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
   return commit;
 }
 
+// The commit is on record; what was written to an old file after it was packed
+// is kept beside it, and named in a warning.
+Status keep_late_writes(const Ground& ground, const Disk& disk,
+                        const SwitchRecord& record, const StageSet& stages,
+                        CommitRecord& commit) {
+  for (const LiveOp& live : record.ops) {
+    const Item& item = record.items[live.op.item];
+    if (!holds_old(live) || !item.old->is_file() || !item.old_stat) continue;
+    std::string slot = std::to_string(live.op.slot);
+    int stage = stages.fd(live.stage);
+    auto stat = TRY(disk.statat(stage, slot));
+    // Other names of it are edited as ever.
+    if (!stat || stat->nlink > 1) continue;
+    const timespec &then = item.old_stat->mtime, &now = stat->mtime;
+    if (then.tv_sec == now.tv_sec && then.tv_nsec == now.tv_nsec &&
+        item.old_stat->size == stat->size)
+      continue;
+    Guard guard = TRY(Guard::take(disk, stage, slot));
+    auto content = TRY(snapshot::file_content(TRY(sys::dup(guard.fd()))));
+    Left left{live.op.path,
+              "was written to by a program that had opened it before it was "
+              "replaced",
+              TRY(ground.objects->put(*content))};
+    TRY(note_kept(ground.state, disk, left));
+    commit.warnings.push_back(left.text());
+  }
+  return {};
+}
+
 Status tidy_up(Pending& pending, StageSet& stages) {
   TRY(stages.remove());
   TRY(pending.remove_switch());
   return pending.remove_intent();
 }
 
+namespace {
+
+Result<Clearing> clear(const Ground& ground, const Disk& disk,
+                       const SwitchRecord& record, const StageSet& stages,
+                       Switcher& switcher,
+                       std::vector<std::optional<Left>> lefts) {
+  Clearing clearing(ground, disk, record, stages, switcher);
+  for (size_t i = 0; i < record.ops.size(); ++i)
+    TRY(clearing.settle(record.ops[i], std::move(lefts[i])));
+  TRY(clearing.settle_asides());
+  return clearing;
+}
+
+std::vector<Left> all_of(const Clearing& clearing) {
+  std::vector<Left> all = clearing.left();
+  all.insert(all.end(), clearing.asides().begin(), clearing.asides().end());
+  return all;
+}
+
+}  // namespace
+
 Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
                                     Pending& pending,
                                     const SwitchRecord& record,
                                     StageSet& stages, Switcher& switcher) {
-  (void)disk;
   TRY(pending.write_abort());
-  std::vector<Left> all;
-  for (auto live = record.ops.rbegin(); live != record.ops.rend(); ++live) {
-    auto left = TRY(switcher.revert(*live));
-    if (!left) continue;
-    left->kept = TRY(
-        keep(ground, stages.fd(live->stage), std::to_string(live->op.slot)));
-    all.push_back(std::move(*left));
-  }
+  std::vector<std::optional<Left>> lefts(record.ops.size());
+  for (size_t i = record.ops.size(); i-- > 0;)
+    lefts[i] = TRY(switcher.revert(record.ops[i]));
+  std::vector<Left> all = all_of(
+      TRY(clear(ground, disk, record, stages, switcher, std::move(lefts))));
+  for (const Left& left : all)
+    if (left.kept) TRY(note_kept(ground.state, disk, left));
   TRY(stages.sync());
   TRY(pending.remove_switch());
   TRY(stages.remove());
@@ -272,15 +309,17 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
     return report;
   }
   report.what = RecoverReport::What::kForward;
-  for (const LiveOp& live : record.ops) {
-    auto left = TRY(switcher.advance(live));
-    if (!left) continue;
-    left->kept =
-        TRY(keep(ground, stages.fd(live.stage), std::to_string(live.op.slot)));
-    report.left.push_back(std::move(*left));
-  }
+  std::vector<std::optional<Left>> lefts;
+  for (const LiveOp& live : record.ops)
+    lefts.push_back(TRY(switcher.advance(live)));
+  Clearing clearing =
+      TRY(clear(ground, disk, record, stages, switcher, std::move(lefts)));
+  std::set<RelPath> untouched;
+  for (const Left& left : clearing.left()) untouched.insert(left.path);
+  report.left = all_of(clearing);
   TRY(stages.sync());
-  report.record = TRY(finish(ground, disk, record, stages, report.left));
+  report.record =
+      TRY(finish(ground, disk, record, stages, report.left, untouched));
   TRY(tidy_up(pending, stages));
   return report;
 }
@@ -326,6 +365,7 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
     TRY(stages.open(places));
     TRY(stages.remove());
   }
+  report.draft = record ? record->meta.draft : intent->draft;
   // A mark of an abort must not outlive it: it would turn the next one back.
   TRY(pending.remove_switch());
   TRY(pending.remove_intent());

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/fd.h"
@@ -48,10 +49,16 @@ class Pending {
   const Disk* disk_;
 };
 
-// After the switch: pre-images into a pack, then the commit record.
+// After the switch: pre-images into a pack, then the commit record, without the
+// items at `untouched`. An old file that somebody wrote to since it left is
+// Code::kDrift.
 Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                             const SwitchRecord& record, const StageSet& stages,
-                            std::vector<Left> left);
+                            std::vector<Left> left,
+                            const std::set<RelPath>& untouched);
+Status keep_late_writes(const Ground& ground, const Disk& disk,
+                        const SwitchRecord& record, const StageSet& stages,
+                        CommitRecord& commit);
 // The stage and the pending records go; the commit is on record by then.
 Status tidy_up(Pending& pending, StageSet& stages);
 // Every step back, last first; then the stage is gone. What was left is named,

@@ -12,7 +12,7 @@ namespace stoplog::gate {
 namespace {
 
 constexpr std::string_view kPathsMagic = "stoplog locks 1\n";
-constexpr std::string_view kIntentMagic = "stoplog intent 1";
+constexpr std::string_view kIntentMagic = "stoplog intent 2";
 constexpr std::string_view kSwitchMagic = "stoplog switch 1";
 constexpr std::string_view kCommitMagic = "stoplog commit 1";
 
@@ -273,7 +273,9 @@ Status finished(const Reader& r, bool valid, std::string_view magic) {
 
 std::string Left::text() const {
   std::string sentence = quote_name(path.str()) + " " + why;
-  if (kept) sentence += "; its other content is object " + hex(*kept);
+  if (kept)
+    sentence += "; its other content is object " + hex(*kept) +
+                " (`stoplog cat object:ID`)";
   return sentence;
 }
 
@@ -296,6 +298,7 @@ std::string encode(const Intent& intent) {
   Writer w;
   w.raw(kIntentMagic);
   w.text(intent.id);
+  w.text(intent.draft);
   put(w, intent.root);
   put_paths(w, intent.stages);
   return seal(w);
@@ -306,6 +309,7 @@ Result<Intent> decode_intent(std::string_view bytes) {
   bool valid = true;
   Intent intent;
   intent.id = r.text();
+  intent.draft = r.text();
   intent.root = get_identity(r);
   intent.stages = get_paths(r, valid);
   TRY(finished(r, valid, kIntentMagic));

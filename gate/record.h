@@ -41,6 +41,7 @@ struct CommitMeta {
 
 struct Intent {
   std::string id;
+  std::string draft;  // whose commit it is
   Identity root;
   // Directories, relative to the root, at whose top a stage of our name stands;
   // the one in the state directory needs no mention.

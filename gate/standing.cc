@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/glob.h"
+#include "base/units.h"
 #include "gate/decide.h"
 
 namespace stoplog::gate {
@@ -22,10 +23,10 @@ Status may_commit(Mode mode) {
   switch (mode) {
     case Mode::kObserve:
       return fail(Code::kRefused,
-                  "the policy's mode is \"observe\": nothing is committed");
+                  "cannot commit: the policy's gate.mode is \"observe\"");
     case Mode::kHold:
       return fail(Code::kRefused,
-                  "the policy's mode is \"hold\": changes stay held");
+                  "cannot commit: the policy's gate.mode is \"hold\"");
     case Mode::kGated:
     case Mode::kAuto:
       break;
@@ -40,9 +41,22 @@ std::vector<diff::PolicyRule> always_ask_rules(
     rules.push_back({.glob = glob,
                      .level = diff::Level::kDanger,
                      .code = "always-ask",
-                     .message = "the policy always asks about " + glob});
+                     .message = "the policy always asks for this"});
   return rules;
 }
+
+namespace {
+
+bool is_covered(const std::vector<Glob>& globs, const diff::Change& change) {
+  if (change.is_danger() || change.git || change.ignored) return false;
+  return std::any_of(globs.begin(), globs.end(), [&](const Glob& glob) {
+    // Both names of a moved file must be covered: it leaves one of them.
+    return glob.covers(change.path.str()) &&
+           (!change.from || glob.covers(change.from->str()));
+  });
+}
+
+}  // namespace
 
 Result<std::vector<RelPath>> approve_standing(
     Plan& plan, const diff::ChangeSet& set,
@@ -50,22 +64,21 @@ Result<std::vector<RelPath>> approve_standing(
   std::vector<Glob> globs;
   for (const std::string& text : auto_approve)
     globs.push_back(TRY(Glob::parse(text)));
+  std::erase_if(plan.decisions, [&](const Decision& decision) {
+    if (!decision.standing) return false;
+    const diff::Change* change = set.find(decision.path);
+    return change == nullptr || !is_covered(globs, *change);
+  });
   std::vector<RelPath> paths;
   for (const diff::Change& change : set.changes) {
-    bool matches =
-        std::any_of(globs.begin(), globs.end(), [&](const Glob& glob) {
-          // Both names of a moved file must be covered: it leaves one of them.
-          return glob.covers(change.path.str()) &&
-                 (!change.from || glob.covers(change.from->str()));
-        });
-    if (!matches || change.is_danger() || change.git) continue;
+    if (!is_covered(globs, change)) continue;
     Opinion before = TRY(opinion(plan, change));
     if (before.decided != Decided::kNone) continue;
     // A set of its own, so that nothing else can be selected along.
     diff::ChangeSet one;
     one.changes.push_back(change);
     ApproveRequest request;
-    request.all = request.include_ignored = true;
+    request.all = true;
     request.by = by;
     TRY(approve(plan, one, request));
     Decision decision = *plan.find(change.path);
@@ -79,15 +92,24 @@ Result<std::vector<RelPath>> approve_standing(
 
 Status check_age(const Plan& plan, timespec now, std::chrono::seconds max_age) {
   for (const Decision& decision : plan.decisions) {
-    if (decision.edits.empty() && decision.verdict != Verdict::kApproved)
-      continue;
-    if (now.tv_sec - decision.by.time.tv_sec > max_age.count())
-      return std::unexpected(
-          Error(Code::kDrift,
-                fmt::format("the approval of {} is older than the policy's "
-                            "limit of {} s",
-                            quote_name(decision.path.str()), max_age.count()))
-              .with_hint("look again and approve what is there now"));
+    bool approves =
+        decision.edits.empty()
+            ? decision.verdict == Verdict::kApproved
+            : std::any_of(decision.edits.begin(), decision.edits.end(),
+                          [](const EditDecision& edit) {
+                            return edit.verdict == Verdict::kApproved;
+                          });
+    // The policy's own word is as young as the policy.
+    if (!approves || decision.standing) continue;
+    std::chrono::seconds age(now.tv_sec - decision.by.time.tv_sec);
+    if (age <= max_age) continue;
+    return std::unexpected(
+        Error(Code::kDrift,
+              fmt::format("cannot commit: {} was approved {} ago, and the "
+                          "policy's max_age is {}",
+                          quote_name(decision.path.str()), print_duration(age),
+                          print_duration(max_age)))
+            .with_hint("look at it again and approve it anew"));
   }
   return {};
 }

@@ -30,13 +30,14 @@ Status may_commit(Mode mode);
 std::vector<diff::PolicyRule> always_ask_rules(
     const std::vector<std::string>& globs);
 
-// Approves what matches a glob of auto_approve, carries no danger and was not
-// decided yet; marked as standing. Returns the paths.
+// Approves what matches a glob of auto_approve, carries no danger, is not
+// ignored and was not decided yet; marked as standing. A standing approval that
+// the policy no longer gives is taken back. Returns the paths newly approved.
 Result<std::vector<RelPath>> approve_standing(
     Plan& plan, const diff::ChangeSet& set,
     const std::vector<std::string>& auto_approve, const Signature& by);
 
-// Code::kDrift when an approval is older than the policy allows.
+// Code::kDrift when a person's approval is older than the policy allows.
 Status check_age(const Plan& plan, timespec now, std::chrono::seconds max_age);
 
 }  // namespace stoplog::gate

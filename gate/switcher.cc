@@ -18,6 +18,9 @@ constexpr size_t kMaxParents = 256;
 // when its times say that it may have changed since it was verified: reading
 // gigabytes here would keep readers looking at a mixture.
 constexpr uint64_t kReadAgain = 1u << 20;
+// Saves of one name that fall between our renames. One is rare.
+constexpr int kMaxAsides = 64;
+constexpr const char* kSaved = "was saved by another program during the commit";
 
 std::string name_in(const RelPath& path) { return std::string(path.name()); }
 
@@ -31,6 +34,11 @@ bool is_unmoved(const sys::Stat& seen, const sys::Stat& now) {
   return seen.ino == now.ino && seen.dev == now.dev && seen.size == now.size &&
          same(seen.mtime, now.mtime) && same(seen.ctime, now.ctime) &&
          seen.ctime.tv_sec + 2 < clock.tv_sec;
+}
+
+std::unexpected<Error> drifted(const LiveOp& live, std::string_view what) {
+  return fail(Code::kDrift, "the real tree is not what the draft saw: {} {}",
+              quote_name(live.op.path.str()), what);
 }
 
 bool is_absent(const Error& error) {
@@ -105,17 +113,117 @@ Status Switcher::set_final_mode(const LiveOp& live, int dir,
   return set_node(dir, name, fresh);
 }
 
-Status Switcher::leave(const LiveOp& live, int dir, const std::string& name) {
-  if (live.op.kind == Kind::kSwap)
-    return disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE);
-  return disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE);
+// A second name for what was moved to `name` and is not ours.
+Status Switcher::set_aside(const LiveOp& live, int dir,
+                           const std::string& name) {
+  auto stat = TRY(disk_.statat(dir, name));
+  if (!stat || !S_ISREG(stat->mode)) return {};
+  Aside aside{live.op.path, {}, false};
+  auto guard = Guard::take(disk_, dir, name, Guard::Wait::kNo);
+  if (guard) aside.guard = std::move(*guard);
+  for (int i = 0; i < kMaxAsides; ++i) {
+    Status linked = disk_.linkat(dir, name, stage(live),
+                                 fmt::format("{}.{}", live.op.slot, i));
+    // Files of others may not be linked (fs.protected_hardlinks).
+    aside.linked = linked.has_value();
+    if (linked || linked.error().err() != EEXIST) break;
+  }
+  asides_.push_back(std::move(aside));
+  return {};
 }
 
-Status Switcher::put_back(const LiveOp& live, int dir,
-                          const std::string& name) {
-  if (live.op.kind == Kind::kSwap)
-    return disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE);
-  return disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+// Each save that comes out is newer than the one before, and goes back in: it
+// ends when what comes out is what was put in last.
+Result<bool> Switcher::exchange(const LiveOp& live, int dir,
+                                const std::string& name, Identity expected) {
+  // Open, so that its number is not given to somebody's new file meanwhile.
+  Fd alive = TRY(disk_.openat(stage(live), slot(live), O_PATH));
+  Identity in = gate::identity_of(TRY(sys::fstat(alive.get())));
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  Identity out = TRY(identity_at(stage(live), slot(live)));
+  if (out == expected) return true;
+  for (int i = 0; i < kMaxAsides; ++i) {
+    TRY(set_aside(live, stage(live), slot(live)));
+    Status back =
+        disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE);
+    if (!back && back.error().err() == ENOENT) {
+      // Gone by now, as with editors that move a file away before they save.
+      back = disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+      if (back) return false;
+      if (back.error().err() == EEXIST) continue;
+    }
+    if (!back) return std::unexpected(back.error());
+    Identity came = TRY(identity_at(stage(live), slot(live)));
+    if (came == in) return false;
+    in = out;
+    out = came;
+  }
+  return false;
+}
+
+Result<bool> Switcher::take_out(const LiveOp& live, int dir,
+                                const std::string& name, Identity expected) {
+  TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+  if (TRY(identity_at(stage(live), slot(live))) == expected) return true;
+  TRY(set_aside(live, stage(live), slot(live)));
+  // Where there is a newer one by now, this one stays in the stage, and is
+  // kept and named.
+  Status back =
+      disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+  if (!back && back.error().err() != EEXIST)
+    return std::unexpected(back.error());
+  return false;
+}
+
+// from -> name, the same once more.
+Result<bool> Switcher::move_over(const LiveOp& live, int dir,
+                                 const std::string& name, Identity expected) {
+  int from = TRY(parent(live.op.from));
+  std::string before = name_in(live.op.from);
+  TRY(disk_.rename(from, before, dir, name, RENAME_NOREPLACE));
+  if (item(live).old->is_dir()) forget(live.op.from);
+  if (TRY(identity_at(dir, name)) == expected) return true;
+  TRY(set_aside(live, dir, name));
+  Status back = disk_.rename(dir, name, from, before, RENAME_NOREPLACE);
+  if (!back && back.error().err() != EEXIST)
+    return std::unexpected(back.error());
+  return false;
+}
+
+Result<bool> Switcher::step(const LiveOp& live, int dir,
+                            const std::string& name, Identity expected) {
+  switch (live.op.kind) {
+    case Kind::kSwap:
+      return exchange(live, dir, name, expected);
+    case Kind::kMove:
+      return move_over(live, dir, name, expected);
+    default:
+      return take_out(live, dir, name, expected);
+  }
+}
+
+Status Switcher::leave(const LiveOp& live, int dir, const std::string& name) {
+  if (TRY(step(live, dir, name, live.old_id))) return {};
+  return drifted(live, kSaved);
+}
+
+// The old file gets its name back.
+Status Switcher::step_back(const LiveOp& live, int dir,
+                           const std::string& name) {
+  Status back;
+  switch (live.op.kind) {
+    case Kind::kSwap:
+      TRY(exchange(live, dir, name, live.fresh_id));
+      break;
+    case Kind::kMove:
+      back = disk_.rename(dir, name, TRY(parent(live.op.from)),
+                          name_in(live.op.from), RENAME_NOREPLACE);
+      break;
+    default:
+      back = disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+  }
+  if (!back && back.error().err() != EEXIST) return back;
+  return {};
 }
 
 // An edit can come in four ways. By a writer that has the file open: the guard
@@ -126,35 +234,39 @@ Status Switcher::put_back(const LiveOp& live, int dir,
 Status Switcher::leave_guarded(const LiveOp& live, int dir,
                                const std::string& name) {
   const Item& item = this->item(live);
-  auto drifted = [&](std::string_view what) {
-    return fail(Code::kDrift, "the real tree is not what the draft saw: {} {}",
-                quote_name(live.op.path.str()), what);
-  };
-  Guard guard = TRY(Guard::take(disk_, dir, name));
-  if (guard.busy()) return drifted("is open for writing by another program");
+  bool moves = live.op.kind == Kind::kMove;
+  Guard guard = moves ? TRY(Guard::take(disk_, TRY(parent(live.op.from)),
+                                        name_in(live.op.from)))
+                      : TRY(Guard::take(disk_, dir, name));
+  if (guard.busy())
+    return drifted(live, "is open for writing by another program");
   const sys::Stat& now = guard.stat();
-  if (!S_ISREG(now.mode)) return drifted("is no file any more");
+  if (!S_ISREG(now.mode)) return drifted(live, "is no file any more");
   if (now.size <= kReadAgain || !is_unmoved(*item.old_stat, now)) {
     Standing standing = TRY(disk_.look_open(guard.fd(), now));
     std::string what = difference(*item.old, standing.node);
-    if (!what.empty()) return drifted(what);
+    if (!what.empty()) return drifted(live, what);
   }
-  TRY(leave(live, dir, name));
-  auto out = TRY(disk_.statat(stage(live), slot(live)));
-  bool other = !out || gate::identity_of(*out) != gate::identity_of(now) ||
-               out->mode != now.mode || out->uid != now.uid ||
+  if (!TRY(step(live, dir, name, gate::identity_of(now))))
+    return drifted(live, kSaved);
+  auto out = moves ? TRY(disk_.statat(dir, name))
+                   : TRY(disk_.statat(stage(live), slot(live)));
+  bool other = !out || out->mode != now.mode || out->uid != now.uid ||
                out->gid != now.gid;
-  if (other || guard.is_wanted()) {
-    TRY(put_back(live, dir, name));
-    // Saved twice, once before and once after our rename: the later one has
-    // the name, the roll-back keeps and names the other.
-    if (live.op.kind == Kind::kSwap &&
-        TRY(identity_at(stage(live), slot(live))) != live.fresh_id)
-      TRY(put_back(live, dir, name));
-    return drifted("was saved by another program during the commit");
+  if (!other && !guard.is_wanted()) {
+    if (guard.holds()) sealed_.insert(live.op.item);
+    return {};
   }
-  if (guard.holds()) sealed_.insert(live.op.item);
-  return {};
+  TRY(step_back(live, dir, name));
+  return drifted(live, kSaved);
+}
+
+Status Switcher::change_in_place(const LiveOp& live, int dir,
+                                 const std::string& name) {
+  Fd fd = TRY(disk_.openat(dir, name, O_PATH));
+  if (gate::identity_of(TRY(sys::fstat(fd.get()))) != live.old_id)
+    return drifted(live, kSaved);
+  return disk_.set_attributes(fd.get(), *item(live).fresh, nullptr, nullptr);
 }
 
 Status Switcher::perform(const LiveOp& live) {
@@ -163,8 +275,7 @@ Status Switcher::perform(const LiveOp& live) {
   std::string name = name_in(op.path);
   switch (op.kind) {
     case Kind::kTake:
-      if (item(live).old->is_file() && !op.moving)
-        return leave_guarded(live, dir, name);
+      if (item(live).old->is_file()) return leave_guarded(live, dir, name);
       TRY(leave(live, dir, name));
       if (item(live).old->is_dir()) forget(op.path);
       return {};
@@ -181,15 +292,11 @@ Status Switcher::perform(const LiveOp& live) {
       else
         TRY(leave(live, dir, name));
       return set_final_mode(live, dir, name);
-    case Kind::kMove: {
-      int from = TRY(parent(op.from));
-      dir = TRY(parent(op.path));
-      TRY(disk_.rename(from, name_in(op.from), dir, name, RENAME_NOREPLACE));
-      if (item(live).old->is_dir()) forget(op.from);
-      return {};
-    }
+    case Kind::kMove:
+      if (item(live).old->is_file()) return leave_guarded(live, dir, name);
+      return leave(live, dir, name);
     case Kind::kAttr:
-      return set_node(dir, name, *item(live).fresh);
+      return change_in_place(live, dir, name);
   }
   return {};
 }
@@ -198,6 +305,11 @@ Result<std::optional<std::string>> Switcher::came_out(const LiveOp& live) {
   const SwitchOp& op = live.op;
   int dir = stage(live);
   std::string name = slot(live);
+  if (op.kind == Kind::kAttr) {
+    if (TRY(identity_at(TRY(parent(op.path)), name_in(op.path))) == live.old_id)
+      return std::nullopt;
+    return kSaved;
+  }
   if (op.kind == Kind::kMove) {
     dir = TRY(parent(op.path));
     name = name_in(op.path);

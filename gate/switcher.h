@@ -9,9 +9,14 @@
 //
 // revert() and advance() act on a path only when it is exactly the old or
 // exactly the new thing; anything else was made by somebody else, stays, and
-// comes back as Left. After every rename the thing that was moved is looked at
-// again and moved back if it is not the one that was meant, so a save between
-// the look and the rename is not lost.
+// comes back as Left.
+//
+// After every rename the thing that was moved is looked at again. When it is
+// not the one that was meant, somebody saved in between: it gets its name
+// back, and the newest save keeps the name however many there are. What was
+// moved so stands in the stage under a second name as well ("12.0" for slot
+// 12, an *aside*): a program that looked in that moment, and saves what it
+// read, would overwrite it. gate/clearing.h keeps and names these.
 //
 // Parents are found by openat2 beneath the root without following symlinks and
 // compared with the identity seen before the commit; their fds are kept, so
@@ -23,11 +28,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/relpath.h"
 #include "base/result.h"
 #include "gate/disk.h"
+#include "gate/guard.h"
 #include "gate/record.h"
 #include "gate/stage.h"
 
@@ -48,6 +55,21 @@ class Switcher {
   // The directories worked in are still where they were: else a sentence.
   Result<std::optional<std::string>> moved_parent();
 
+  // The directory that holds `path`; the fd is the switcher's.
+  Result<int> parent(const RelPath& path);
+  // Is it exactly the old thing of the item; the new one, with all that was
+  // staged beneath it?
+  Result<bool> is_old(const LiveOp& live, int dir, const std::string& name);
+  Result<bool> is_fresh(const LiveOp& live, int dir, const std::string& name);
+  // Saves that were moved for a moment; they are held still until released.
+  struct Aside {
+    RelPath path;
+    Guard guard;
+    bool linked = false;  // it has its second name in the stage
+  };
+  const std::vector<Aside>& asides() const { return asides_; }
+  void release_asides() { asides_.clear(); }
+
  private:
   using MaybeLeft = Result<std::optional<Left>>;
   const Item& item(const LiveOp& live) const {
@@ -57,23 +79,34 @@ class Switcher {
   static std::string slot(const LiveOp& live) {
     return std::to_string(live.op.slot);
   }
-  Result<int> parent(const RelPath& path);
   void forget(const RelPath& path);
 
-  // kTake and kSwap of a regular file, held still while it leaves.
+  // slot <-> name. True when `expected` came out; else the name has what it
+  // had, or a later save.
+  Result<bool> exchange(const LiveOp& live, int dir, const std::string& name,
+                        Identity expected);
+  // name -> slot, the same.
+  Result<bool> take_out(const LiveOp& live, int dir, const std::string& name,
+                        Identity expected);
+  // from -> name, the same.
+  Result<bool> move_over(const LiveOp& live, int dir, const std::string& name,
+                         Identity expected);
+  // The one of these three that the op is; and back.
+  Result<bool> step(const LiveOp& live, int dir, const std::string& name,
+                    Identity expected);
+  Status step_back(const LiveOp& live, int dir, const std::string& name);
+  Status set_aside(const LiveOp& live, int dir, const std::string& name);
+  // Of a regular file, held still while it leaves.
   Status leave_guarded(const LiveOp& live, int dir, const std::string& name);
   Status leave(const LiveOp& live, int dir, const std::string& name);
-  Status put_back(const LiveOp& live, int dir, const std::string& name);
+  Status change_in_place(const LiveOp& live, int dir, const std::string& name);
   Status set_final_mode(const LiveOp& live, int dir, const std::string& name);
   Status set_node(int dir, const std::string& name, const Node& node);
   Status make_directory(const LiveOp& live);
-  // Is it exactly the old thing of the item; the new one, with all that was
-  // staged beneath it?
-  Result<bool> is_old(const LiveOp& live, int dir, const std::string& name);
-  Result<bool> is_fresh(const LiveOp& live, int dir, const std::string& name);
   Result<bool> is_staged_tree(size_t item, int dir, const std::string& name);
   Result<Identity> identity_at(int dir, const std::string& name);
 
+  MaybeLeft return_save(const LiveOp& live, int dir, const std::string& name);
   MaybeLeft revert_take(const LiveOp& live);
   MaybeLeft revert_swap(const LiveOp& live);
   MaybeLeft revert_put(const LiveOp& live);
@@ -99,6 +132,7 @@ class Switcher {
   std::list<RelPath> recent_;  // most recently used first
   // Items whose old file left under a guard: nobody can write to it any more.
   std::set<size_t> sealed_;
+  std::vector<Aside> asides_;
 };
 
 }  // namespace stoplog::gate

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "gate/guard.h"
 #include "gate/switcher.h"
 
 namespace stoplog::gate {
@@ -60,9 +59,22 @@ Status Switcher::make_directory(const LiveOp& live) {
   return disk_.set_attributes(fd.get(), *item(live).old, nullptr, nullptr);
 }
 
+// What lies in the slot is somebody's, taken out by a step that died there.
+Switcher::MaybeLeft Switcher::return_save(const LiveOp& live, int dir,
+                                          const std::string& name) {
+  TRY(set_aside(live, stage(live), slot(live)));
+  Status back =
+      disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
+  if (!back && back.error().err() == EEXIST) return left(live, kInTheWay);
+  if (!back) return std::unexpected(back.error());
+  return left(live, kEdited);
+}
+
 Switcher::MaybeLeft Switcher::revert_take(const LiveOp& live) {
   if (!TRY(disk_.statat(stage(live), slot(live)))) return std::nullopt;
   int dir = TRY(parent(live.op.path));
+  if (!TRY(is_old(live, stage(live), slot(live))))
+    return return_save(live, dir, name_in(live.op.path));
   Status back = disk_.rename(stage(live), slot(live), dir,
                              name_in(live.op.path), RENAME_NOREPLACE);
   if (!back && back.error().err() == EEXIST) return left(live, kInTheWay);
@@ -82,18 +94,26 @@ Switcher::MaybeLeft Switcher::revert_swap(const LiveOp& live) {
   if (item(live).fresh->is_file()) guard = TRY(Guard::take(disk_, dir, name));
   if (guard.busy() || !TRY(is_fresh(live, dir, name)))
     return left(live, kEdited);
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
-  if (!guard.is_wanted() && TRY(is_fresh(live, stage(live), slot(live))))
-    return std::nullopt;
-  // Saved between the look and the exchange: that save goes back.
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  bool save = !TRY(is_old(live, stage(live), slot(live)));
+  if (save) TRY(set_aside(live, stage(live), slot(live)));
+  if (!TRY(exchange(live, dir, name, live.fresh_id)))
+    return left(live, kEdited);
+  bool still = guard.holds() ? !guard.is_wanted()
+                             : TRY(is_fresh(live, stage(live), slot(live)));
+  if (still && save) return left(live, kEdited);
+  if (still) return std::nullopt;
+  // Written to between the look and the exchange: that file goes back.
+  TRY(exchange(live, dir, name, in_stage));
   return left(live, kEdited);
 }
 
 Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
-  if (TRY(identity_at(stage(live), slot(live))).known()) return std::nullopt;
+  Identity want = live.op.moving ? live.old_id : live.fresh_id;
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
+  Identity in_stage = TRY(identity_at(stage(live), slot(live)));
+  if (in_stage == want) return std::nullopt;
+  if (in_stage.known()) return return_save(live, dir, name);
   Identity at = TRY(identity_at(dir, name));
   if (!at.known()) return std::nullopt;
   Guard guard;
@@ -110,27 +130,32 @@ Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
     open.mode |= 0700;
     TRY(set_node(dir, name, open));
   }
-  TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+  bool good = TRY(take_out(live, dir, name, want));
   forget(live.op.path);
-  bool good = guard.is_wanted() ? false
-              : live.op.moving
-                  ? TRY(identity_at(stage(live), slot(live))) == live.old_id
-                  : TRY(is_fresh(live, stage(live), slot(live)));
+  if (!good) return left(live, kEdited);
+  if (live.op.moving) return std::nullopt;
+  good = guard.holds() ? !guard.is_wanted()
+                       : TRY(is_fresh(live, stage(live), slot(live)));
   if (good) return std::nullopt;
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE));
-  return left(live, kEdited);
+  return return_save(live, dir, name);
 }
 
 Switcher::MaybeLeft Switcher::revert_move(const LiveOp& live) {
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
-  if (TRY(identity_at(dir, name)) != live.old_id) return std::nullopt;
   int from = TRY(parent(live.op.from));
+  Identity at = TRY(identity_at(dir, name));
+  bool edited = at != live.old_id;
+  // A save that went along, or one since: without the old name it goes there.
+  if (edited && (!at.known() || item(live).old->is_dir() ||
+                 TRY(identity_at(from, name_in(live.op.from))).known()))
+    return std::nullopt;
   Status back =
       disk_.rename(dir, name, from, name_in(live.op.from), RENAME_NOREPLACE);
   if (!back && back.error().err() == EEXIST) return left(live, kInTheWay);
   if (!back) return std::unexpected(back.error());
   forget(live.op.path);
+  if (edited) return left(live, kEdited);
   return std::nullopt;
 }
 
@@ -197,14 +222,23 @@ Switcher::MaybeLeft Switcher::advance(const LiveOp& live) {
 }
 
 Switcher::MaybeLeft Switcher::advance_take(const LiveOp& live) {
-  if (TRY(identity_at(stage(live), slot(live))).known()) return std::nullopt;
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
+  if (TRY(identity_at(stage(live), slot(live))).known()) {
+    if (TRY(is_old(live, stage(live), slot(live)))) return std::nullopt;
+    return return_save(live, dir, name);
+  }
   Identity at = TRY(identity_at(dir, name));
   if (!at.known()) return std::nullopt;
   // On its way and arrived: the path may hold something new by now.
   if (live.op.moving && at != live.old_id) return std::nullopt;
-  if (!TRY(is_old(live, dir, name))) {
+  Guard guard;
+  if (item(live).old->is_file() && !live.op.moving) {
+    // Something of another type may stand there now.
+    auto taken = Guard::take(disk_, dir, name);
+    if (taken) guard = std::move(*taken);
+  }
+  if (guard.busy() || !TRY(is_old(live, dir, name))) {
     // A later step of this commit may have put its new thing here already.
     for (const LiveOp& other : record_.ops) {
       bool moves = other.op.moving || other.op.kind == Kind::kMove;
@@ -214,20 +248,34 @@ Switcher::MaybeLeft Switcher::advance_take(const LiveOp& live) {
     }
     return left(live, kEdited);
   }
-  TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+  bool good = TRY(take_out(live, dir, name, at));
   forget(live.op.path);
-  if (TRY(is_old(live, stage(live), slot(live)))) return std::nullopt;
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE));
-  return left(live, kEdited);
+  if (!good) return left(live, kEdited);
+  if (!guard.is_wanted() && TRY(is_old(live, stage(live), slot(live))))
+    return std::nullopt;
+  return return_save(live, dir, name);
 }
 
 Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
-  Identity in_stage = TRY(identity_at(stage(live), slot(live)));
-  // Swapped already; an edit of the new file since then is not ours to judge.
-  if (in_stage != live.fresh_id) return std::nullopt;
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
-  if (!TRY(identity_at(dir, name)).known()) return left(live, kGone);
+  Identity in_stage = TRY(identity_at(stage(live), slot(live)));
+  if (!in_stage.known()) return std::nullopt;
+  Identity at = TRY(identity_at(dir, name));
+  if (in_stage != live.fresh_id) {
+    if (TRY(is_old(live, stage(live), slot(live)))) {
+      // Swapped; an edit of the new file since then is not ours to judge.
+      if (at == live.fresh_id) TRY(set_final_mode(live, dir, name));
+      return std::nullopt;
+    }
+    // A save came out, and nobody was left to put it back.
+    if (!at.known()) return return_save(live, dir, name);
+    TRY(set_aside(live, stage(live), slot(live)));
+    if (TRY(is_fresh(live, dir, name)))
+      TRY(exchange(live, dir, name, live.fresh_id));
+    return left(live, kEdited);
+  }
+  if (!at.known()) return left(live, kGone);
   Guard guard;
   if (item(live).old->is_file()) {
     // Something of another type may stand there now.
@@ -235,9 +283,10 @@ Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
     if (taken) guard = std::move(*taken);
   }
   if (guard.busy() || !TRY(is_old(live, dir, name))) return left(live, kEdited);
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  if (guard.holds()) at = gate::identity_of(guard.stat());
+  if (!TRY(exchange(live, dir, name, at))) return left(live, kEdited);
   if (guard.is_wanted() || !TRY(is_old(live, stage(live), slot(live)))) {
-    TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+    TRY(exchange(live, dir, name, live.fresh_id));
     return left(live, kEdited);
   }
   TRY(set_final_mode(live, dir, name));
@@ -254,8 +303,8 @@ Switcher::MaybeLeft Switcher::advance_put(const LiveOp& live) {
     if (!put && put.error().err() == EEXIST) return left(live, kInTheWay);
     if (!put) return std::unexpected(put.error());
     forget(live.op.path);
-  } else if (TRY(identity_at(dir, name)) != want) {
-    return left(live, kGone);
+  } else if (Identity at = TRY(identity_at(dir, name)); at != want) {
+    return left(live, at.known() ? kEdited : kGone);
   }
   TRY(set_final_mode(live, dir, name));
   return std::nullopt;
@@ -266,8 +315,11 @@ Switcher::MaybeLeft Switcher::advance_move(const LiveOp& live) {
   std::string name = name_in(live.op.path);
   if (TRY(identity_at(dir, name)) == live.old_id) return std::nullopt;
   int from = TRY(parent(live.op.from));
-  if (TRY(identity_at(from, name_in(live.op.from))) != live.old_id)
-    return left(live, kGone);
+  Identity before = TRY(identity_at(from, name_in(live.op.from)));
+  if (before != live.old_id) {
+    bool any = before.known() || TRY(identity_at(dir, name)).known();
+    return left(live, any ? kEdited : kGone);
+  }
   dir = TRY(parent(live.op.path));
   Status moved =
       disk_.rename(from, name_in(live.op.from), dir, name, RENAME_NOREPLACE);

@@ -61,10 +61,12 @@ class Transaction {
       return std::unexpected(take_back(switcher, std::move(synced.error())));
     if (timing != nullptr) timing->durable = Clock::now() - start;
 
-    auto record = finish(ground_, disk_, record_, *stages_, {});
+    auto record = finish(ground_, disk_, record_, *stages_, {}, {});
     if (!record)
       return std::unexpected(take_back(switcher, std::move(record.error())));
-    if (Status tidy = tidy_up(*pending_, *stages_); !tidy)
+    Status tidy = keep_late_writes(ground_, disk_, record_, *stages_, *record);
+    if (tidy) tidy = tidy_up(*pending_, *stages_);
+    if (!tidy)
       record->warnings.push_back(
           "temporary files remain until the next command: " +
           tidy.error().text());
@@ -80,6 +82,7 @@ class Transaction {
     record_.root = gate::identity_of(root);
     TRY(assign_stages());
     TRY(pending_->write_intent({.id = record_.meta.id,
+                                .draft = record_.meta.draft,
                                 .root = record_.root,
                                 .stages = stages_->in_tree()}));
     TRY(stages_->make());

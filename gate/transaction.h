@@ -66,6 +66,7 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
 struct RecoverReport {
   enum class What { kNothing, kBack, kForward };
   What what = What::kNothing;
+  std::string draft;                   // whose commit it was
   std::optional<CommitRecord> record;  // kForward
   std::vector<Left> left;
   std::string text() const;
