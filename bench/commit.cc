@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a commit takes beside `cp -a` of the same files and a sync.
 //
-//   bench_commit DIR [FILES] [replace|create]
+//   bench_commit DIR [FILES] [replace|create] [ROUNDS]
 //
-// Works in DIR/stoplog-bench-commit, which it makes and removes. Prints one
-// line of JSON: milliseconds of the copy, of the commit until durable and until
-// its stage is clean, of the renames alone, and of the undo.
+// Works in DIR/stoplog-bench-commit, which it makes and removes. Copy and
+// commit take turns, ROUNDS (3) times; one line of JSON with the medians:
+// milliseconds of the copy, of the commit's parts, until durable and until its
+// stage is clean, of the undo, and the ratios of these to the copy of the same
+// round.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "base/sys_file.h"
 #include "gate/gate.h"
@@ -51,7 +55,12 @@ int fail_with(const Error& error) {
   return 1;
 }
 
-int measure(const std::string& top, int count, bool create) {
+struct Round {
+  double copy = 0, verify = 0, stage = 0, switched = 0, durable = 0, clean = 0,
+         undo = 0;
+};
+
+int measure(const std::string& top, int count, bool create, Round& round) {
   for (const char* dir : {"/ws", "/draft", "/state", "/objects"})
     std::filesystem::create_directories(top + dir);
   if (!create) make_files(top + "/ws", count, "old");
@@ -81,28 +90,63 @@ int measure(const std::string& top, int count, bool create) {
   double undo = Millis(Clock::now() - start).count();
   if (!undone) return fail_with(undone.error());
   const gate::Timing& t = result->timing;
-  std::printf(
-      "{\"files\":%d,\"kind\":\"%s\",\"copy_sync_ms\":%.1f,"
-      "\"durable_ms\":%.1f,\"clean_ms\":%.1f,\"switch_ms\":%.1f,"
-      "\"undo_ms\":%.1f,\"durable_ratio\":%.2f,\"clean_ratio\":%.2f}\n",
-      count, create ? "create" : "replace", copy, Millis(t.durable).count(),
-      Millis(t.total).count(), Millis(t.switched - t.stage).count(), undo,
-      Millis(t.durable).count() / copy, Millis(t.total).count() / copy);
+  round = {.copy = copy,
+           .verify = Millis(t.verify).count(),
+           .stage = Millis(t.stage - t.verify).count(),
+           .switched = Millis(t.switched - t.stage).count(),
+           .durable = Millis(t.durable).count(),
+           .clean = Millis(t.total).count(),
+           .undo = undo};
   return 0;
+}
+
+template <typename Value>
+double median(const std::vector<Round>& rounds, Value value) {
+  std::vector<double> all;
+  for (const Round& round : rounds) all.push_back(value(round));
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+void report(const std::vector<Round>& rounds, int count, bool create) {
+  auto of = [&](double Round::* field) {
+    return median(rounds, [&](const Round& r) { return r.*field; });
+  };
+  auto ratio = [&](double Round::* field) {
+    return median(rounds, [&](const Round& r) { return r.*field / r.copy; });
+  };
+  std::printf(
+      "{\"files\":%d,\"kind\":\"%s\",\"rounds\":%zu,"
+      "\"copy_sync_ms\":%.1f,\"verify_ms\":%.1f,\"stage_ms\":%.1f,"
+      "\"switch_ms\":%.1f,\"durable_ms\":%.1f,\"clean_ms\":%.1f,"
+      "\"undo_ms\":%.1f,\"switch_ratio\":%.2f,\"durable_ratio\":%.2f,"
+      "\"clean_ratio\":%.2f}\n",
+      count, create ? "create" : "replace", rounds.size(), of(&Round::copy),
+      of(&Round::verify), of(&Round::stage), of(&Round::switched),
+      of(&Round::durable), of(&Round::clean), of(&Round::undo),
+      ratio(&Round::switched), ratio(&Round::durable), ratio(&Round::clean));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_commit DIR [FILES] [replace|create]\n");
+    std::fprintf(stderr,
+                 "usage: bench_commit DIR [FILES] [replace|create] "
+                 "[ROUNDS]\n");
     return 2;
   }
   std::string top = std::string(argv[1]) + "/stoplog-bench-commit";
   int count = argc > 2 ? std::atoi(argv[2]) : 10000;
   bool create = argc > 3 && std::string(argv[3]) == "create";
-  std::filesystem::remove_all(top);
-  int status = measure(top, count, create);
-  std::filesystem::remove_all(top);
-  return status;
+  int count_of_rounds = argc > 4 ? std::atoi(argv[4]) : 3;
+  std::vector<Round> rounds;
+  for (int i = 0; i < count_of_rounds; ++i) {
+    std::filesystem::remove_all(top);
+    int status = measure(top, count, create, rounds.emplace_back());
+    std::filesystem::remove_all(top);
+    if (status != 0) return status;
+  }
+  if (!rounds.empty()) report(rounds, count, create);
+  return 0;
 }

@@ -157,6 +157,58 @@ Status follow_up(Flow& flow, CommitEnd& end) {
   return {};
 }
 
+// Who approved each path, the commands that led here, and one digest over all
+// that was changed.
+Status complete_receipt(Flow& flow, const gate::Plan& plan, Json& receipt) {
+  Json approvals = Json::array();
+  for (const gate::Decision& d : plan.decisions) {
+    bool parts = !d.edits.empty();
+    if (!parts && d.verdict != gate::Verdict::kApproved) continue;
+    Json one = Json::object();
+    one.set("path", escape(d.path.str())).set("user", d.by.user);
+    one.set("tty", d.by.tty.empty() ? Json() : Json(d.by.tty));
+    one.set("time", rfc3339(d.by.time)).set("standing", d.standing);
+    approvals.push(one.set("parts", parts));
+  }
+  Json commands = Json::array();
+  draft::Ledger ledger = TRY(
+      draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
+  TRY(ledger.for_each([&](const Json& entry) {
+    if (entry.text("kind") != "run") return true;
+    Json one = Json::object();
+    for (const char* key : {"command", "argv", "cwd", "exit", "time"})
+      if (const Json* value = entry.find(key)) one.set(key, *value);
+    commands.push(std::move(one));
+    return true;
+  }));
+  receipt.set("patch", "sha256:" + hex(sha256(receipt["changes"].dump())));
+  receipt.set("approvals", approvals).set("commands", commands);
+  return {};
+}
+
+// What undo may take is the policy's; the oldest go, named one commit before.
+Status limit_undo(Flow& flow, CommitEnd& end) {
+  if (!flow.policy.undo_size.value) return {};
+  uint64_t limit = *flow.policy.undo_size.value;
+  auto trimmed = TRY(gate::trim_undo(flow.opened.door.state.get(),
+                                     *flow.opened.door.objects, limit));
+  auto names = [](const std::vector<uint64_t>& numbers) {
+    return numbers.size() == 1 ? fmt::format("commit {}", numbers.front())
+                               : fmt::format("commits {} to {}",
+                                             numbers.front(), numbers.back());
+  };
+  if (!trimmed.next.empty())
+    end.result.notes.push_back(fmt::format(
+        "what undo keeps takes {}, and gate.undo_size is {}: {} can no longer "
+        "be undone after the next commit",
+        print_size(trimmed.bytes), print_size(limit), names(trimmed.next)));
+  if (!trimmed.gone.empty())
+    end.result.notes.push_back(
+        fmt::format("{} can no longer be undone (gate.undo_size is {})",
+                    names(trimmed.gone), print_size(limit)));
+  return {};
+}
+
 // What is still held; a draft with nothing left is committed whole.
 Status close_if_whole(Context& context, const draft::Draft& draft,
                       CommitEnd& end) {
@@ -233,7 +285,9 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   end.result = TRY(std::move(result));
   if (choice.dry_run) return end;
   end.receipt = commit_json(end.result.record, draft.workspace);
+  TRY(complete_receipt(flow, plan, end.receipt));
   TRY(follow_up(flow, end));
+  TRY(limit_undo(flow, end));
   if (choice.receipt) TRY(write_receipt(*choice.receipt, end.receipt));
   TRY(close_if_whole(context, draft, end));
   return end;

@@ -136,6 +136,7 @@ std::vector<PolicyLine> policy_lines(const Policy& p) {
       {"gate.always_ask", list(p.always_ask), p.always_ask.origin},
       {"gate.auto_approve", list(p.auto_approve), p.auto_approve.origin},
       {"gate.ignored", quoted(p.ignored.value), p.ignored.origin},
+      {"gate.undo_size", size(p.undo_size), p.undo_size.origin},
   };
 }
 
@@ -191,6 +192,7 @@ const std::string_view kUserSample =
 # always_ask = [".github/**"]   # always a danger
 # auto_approve = ["docs/**"]    # approved unasked when no danger is in it
 # ignored = "hold"              # or "commit": files that git ignores
+# undo_size = "10G"             # what replaced contents may take
 
 # A preset is used with `stoplog run --preset NAME`.
 # [preset.quick.limits]

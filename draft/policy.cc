@@ -52,6 +52,7 @@ Policy default_policy() {
   p.gate_mode.value = "gated";
   p.max_age.value = std::nullopt;
   p.ignored.value = "hold";
+  p.undo_size.value = uint64_t{10} << 30;
   return p;
 }
 
@@ -255,7 +256,7 @@ Json Policy::to_json() const {
   json.set("gate_mode", gate_mode.value).set("max_age_ms", number(max_age));
   json.set("always_ask", Json::strings(always_ask.value));
   json.set("auto_approve", Json::strings(auto_approve.value));
-  json.set("ignored", ignored.value);
+  json.set("ignored", ignored.value).set("undo_size", number(undo_size));
   return json;
 }
 

@@ -53,6 +53,8 @@ struct Policy {
   Sourced<std::optional<uint64_t>> max_age;                    // ms
   Sourced<std::vector<std::string>> always_ask, auto_approve;  // globs
   Sourced<std::string> ignored;  // "hold" or "commit"
+  // What the undo of older commits may take, in bytes.
+  Sourced<std::optional<uint64_t>> undo_size;
   std::string preset;
   std::vector<std::string> warnings;
 

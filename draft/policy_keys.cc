@@ -199,6 +199,23 @@ Result<bool> gate_mode(const KeyContext& c) {
   return true;
 }
 
+// Not for a workspace's file: an agent could make old commits final with it.
+Result<bool> undo_size(const KeyContext& c) {
+  auto text = text_of(c);
+  if (!text) return false;
+  std::optional<uint64_t> value;
+  if (*text != "none") {
+    auto parsed = parse_size(*text);
+    if (!parsed || *parsed == 0) return false;
+    value = *parsed;
+  }
+  if (c.merge == Merge::kTighten)
+    ignored_because(c, "only the user's file may say how long undo reaches");
+  else
+    c.policy.undo_size = {value, c.origin};
+  return true;
+}
+
 Result<bool> gate_ignored(const KeyContext& c) {
   return choice<&Policy::ignored>(c, "commit", "hold");
 }
@@ -229,6 +246,7 @@ constexpr KeySpec kKeys[] = {
     {"gate.always_ask", kGlobs, added_globs<&Policy::always_ask>},
     {"gate.auto_approve", kGlobs, auto_approve},
     {"gate.ignored", "\"hold\" or \"commit\"", gate_ignored},
+    {"gate.undo_size", kSize, undo_size},
 };
 
 }  // namespace

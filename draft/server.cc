@@ -2,6 +2,7 @@
 #include "draft/server.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,40 +37,50 @@ Server::Server(Fd listener, DaemonCore& core, ServerOptions options)
       idle_since_(std::chrono::steady_clock::now()) {}
 
 Status Server::serve() {
+  settled_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!settled_) return fail_errno(errno, "cannot make an eventfd");
   while (!stopping_) {
     std::vector<pollfd> fds;
     fds.push_back({listener_.get(), POLLIN, 0});
     fds.push_back({core_.event_fd(), POLLIN, 0});
     fds.push_back({options_.stop_fd, POLLIN, 0});
     fds.push_back({core_.life_fd(), POLLIN, 0});
+    fds.push_back({settled_.get(), POLLIN, 0});
     for (auto& client : clients_) {
       short events = POLLIN;
       if (!client->queue.empty()) events |= POLLOUT;
       fds.push_back({client->socket.get(), events, 0});
     }
     int ready = ::poll(fds.data(), fds.size(), timeout_ms());
-    if (ready < 0 && errno != EINTR) return fail_errno(errno, "cannot poll");
+    if (ready < 0 && errno != EINTR) {
+      int err = errno;
+      end_settling();
+      return fail_errno(err, "cannot poll");
+    }
     if (ready < 0) continue;
     note_activity();
     if (ready == 0 && timeout_ms() == 0) break;  // idle long enough
     if (fds[2].revents != 0) break;
     if (fds[1].revents != 0) deliver_events();
     if (fds[3].revents != 0 && core_.running().empty()) break;
-    for (size_t i = 4; i < fds.size(); ++i) {
-      Client& client = *clients_[i - 4];
+    if (fds[4].revents != 0) deliver_settled();
+    for (size_t i = 5; i < fds.size(); ++i) {
+      Client& client = *clients_[i - 5];
       if ((fds[i].revents & POLLOUT) != 0) flush(client);
       if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) receive(client);
     }
     if (fds[0].revents != 0) accept_clients();
     reap();
   }
+  end_settling();
   listener_.reset();
   clients_.clear();
   return {};
 }
 
 bool Server::busy() const {
-  return !core_.running().empty() || !core_.mounted().path.empty();
+  return !settling_.empty() || !core_.running().empty() ||
+         !core_.mounted().path.empty();
 }
 
 void Server::note_activity() {
@@ -94,6 +105,7 @@ void Server::accept_clients() {
     if (clients_.size() >= kMaxClients) continue;
     if (!sys::set_nonblocking(socket->get(), true)) continue;
     auto client = std::make_unique<Client>();
+    client->id = ++last_client_;
     client->socket = std::move(*socket);
     clients_.push_back(std::move(client));
   }
@@ -117,6 +129,11 @@ void Server::receive(Client& client) {
 }
 
 void Server::handle(Client& client, Message message) {
+  if (message.op == Op::kSettle && client.welcomed &&
+      message.protocol == kProtocol && decode<Empty>(message.payload)) {
+    start_settling(client, message.serial);
+    return;
+  }
   auto reply = answer(client, message);
   if (reply) {
     send(client, {Op::kReply, message.serial, std::move(reply->payload),
@@ -161,9 +178,6 @@ Result<std::string> Server::answer_plain(const Message& message) {
     case Op::kBarrier:
       TRY(decode<Empty>(payload));
       return encoded(core_.barrier());
-    case Op::kSettle:
-      TRY(decode<Empty>(payload));
-      return encoded(core_.settle());
     case Op::kSnapshot:
       return encoded(core_.snapshot(TRY(decode<Text>(payload)).text));
     case Op::kRollback:
@@ -293,6 +307,42 @@ void Server::deliver_events() {
         client->commands.erase(event.command);
     }
   }
+}
+
+void Server::start_settling(const Client& client, uint32_t serial) {
+  auto job = std::make_unique<Settling>();
+  job->client = client.id;
+  job->serial = serial;
+  job->thread = std::thread([this, job = job.get()] {
+    job->result = core_.settle();
+    job->done = true;
+    (void)::eventfd_write(settled_.get(), 1);
+  });
+  settling_.push_back(std::move(job));
+}
+
+void Server::deliver_settled() {
+  eventfd_t count = 0;
+  (void)::eventfd_read(settled_.get(), &count);
+  for (auto& job : settling_) {
+    if (!job->done) continue;
+    job->thread.join();
+    for (auto& client : clients_) {
+      if (client->id != job->client) continue;
+      if (job->result)
+        send(*client, {Op::kReply, job->serial, encode(Empty{}), Fd()});
+      else
+        send(*client, {Op::kError, job->serial,
+                       encode(ErrorReply::from(job->result.error())), Fd()});
+    }
+    job.reset();
+  }
+  std::erase(settling_, nullptr);
+}
+
+void Server::end_settling() {
+  for (auto& job : settling_) job->thread.join();
+  settling_.clear();
 }
 
 void Server::reap() {

@@ -13,12 +13,15 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -55,6 +58,7 @@ class Server {
     Fd fd = Fd();
   };
   struct Client {
+    uint64_t id = 0;
     Fd socket;
     bool welcomed = false;
     std::set<uint32_t> commands;  // started by it and not ended
@@ -77,6 +81,10 @@ class Server {
   void send(Client& client, Outgoing message);
   void flush(Client& client);
   void deliver_events();
+  // settle() copies files, which may take minutes: it has a thread of its own.
+  void start_settling(const Client& client, uint32_t serial);
+  void deliver_settled();
+  void end_settling();
   void reap();
   void note_activity();
   int timeout_ms() const;
@@ -86,6 +94,17 @@ class Server {
   ServerOptions options_;
   std::vector<std::unique_ptr<Client>> clients_;
   bool stopping_ = false;
+  uint64_t last_client_ = 0;
+
+  struct Settling {
+    uint64_t client = 0;
+    uint32_t serial = 0;
+    Status result{};
+    std::atomic<bool> done = false;
+    std::thread thread{};
+  };
+  std::vector<std::unique_ptr<Settling>> settling_;  // the loop's alone
+  Fd settled_;  // an eventfd, written to by those threads
   std::chrono::steady_clock::time_point idle_since_;
 };
 

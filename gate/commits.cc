@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "base/dir.h"
 #include "base/sys_file.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kCommitsDir = "commits";
 constexpr const char* kKeptDir = "kept";
 constexpr const char* kLastFile = "last";
+constexpr const char* kNextFile = "next";
 constexpr std::string_view kRecordSuffix = ".commit";
 constexpr std::string_view kRebasedSuffix = ".rebased";
 constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
@@ -176,6 +178,64 @@ Result<std::set<Sha256Digest>> needed_objects(int state) {
       if (left.kept) needed.insert(*left.kept);
   }
   return needed;
+}
+
+namespace {
+
+// Named as the next to go by an earlier call.
+Result<std::set<uint64_t>> named_before(int commits) {
+  std::set<uint64_t> named;
+  auto text = sys::read_file(commits, kNextFile, 1 << 20);
+  if (!text && text.error().err() == ENOENT) return named;
+  if (!text) return std::unexpected(text.error());
+  for (std::string_view left = *text; !left.empty();) {
+    size_t end = std::min(left.find('\n'), left.size());
+    uint64_t number = 0;
+    if (parse_number(left.substr(0, end), number)) named.insert(number);
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return named;
+}
+
+}  // namespace
+
+Result<Trimmed> trim_undo(int state, snapshot::ObjectStore& objects,
+                          uint64_t limit) {
+  Trimmed trimmed;
+  std::vector<uint64_t> numbers = TRY(list_commits(state));
+  if (numbers.size() < 2) return trimmed;
+  std::map<Sha256Digest, uint64_t> stored;
+  for (const auto& info : TRY(objects.list())) stored[info.id] = info.stored;
+  Fd dir = TRY(open_commits(state));
+  std::set<uint64_t> named = TRY(named_before(dir.get()));
+  auto told = TRY(numbered(dir.get(), kRebasedSuffix));
+  std::vector<uint64_t> beyond;
+  // From the newest: a content that two commits need is the newer one's.
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    CommitRecord record = TRY(read_commit(state, *number));
+    for (const Sha256Digest& id : record.preimages())
+      if (auto known = stored.find(id); known != stored.end()) {
+        trimmed.bytes += known->second;
+        stored.erase(known);
+      }
+    // A draft must still learn of it.
+    bool needed = !std::binary_search(told.begin(), told.end(), *number);
+    if (trimmed.bytes > limit && *number != numbers.back() && !needed)
+      beyond.push_back(*number);
+  }
+  std::string next;
+  for (auto number = beyond.rbegin(); number != beyond.rend(); ++number) {
+    if (named.contains(*number)) {
+      TRY(forget_commit(state, *number));
+      trimmed.gone.push_back(*number);
+    } else {
+      trimmed.next.push_back(*number);
+      next += fmt::format("{}\n", *number);
+    }
+  }
+  if (!next.empty() || !named.empty())
+    TRY(write_file(dir.get(), kNextFile, next));
+  return trimmed;
 }
 
 Status forget_commit(int state, uint64_t number) {

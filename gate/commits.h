@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "gate/disk.h"
 #include "gate/record.h"
+#include "snapshot/objects.h"
 
 namespace stoplog::gate {
 
@@ -44,6 +45,16 @@ Status forget_kept(int state, const Sha256Digest& object);
 
 // Objects that the undo of any commit still needs, or that were kept: for gc.
 Result<std::set<Sha256Digest>> needed_objects(int state);
+// Keeps what undo needs below `limit` bytes on disk, oldest commits first. A
+// commit goes only when an earlier call named it: `next` are those that the
+// next call forgets, `gone` those that this one forgot. The newest stays.
+struct Trimmed {
+  uint64_t bytes = 0;  // before
+  std::vector<uint64_t> gone, next;
+};
+Result<Trimmed> trim_undo(int state, snapshot::ObjectStore& objects,
+                          uint64_t limit);
+
 // Removes the record, so that its pre-images can be collected; it can no
 // longer be undone.
 Status forget_commit(int state, uint64_t number);

@@ -2,7 +2,6 @@
 #include "gate/stage.h"
 
 #include <linux/fs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/escape.h"
 #include "fs/beneath.h"
 #include "fs/real.h"
+#include "gate/fs_kind.h"
 
 namespace stoplog::gate {
 namespace {
@@ -122,12 +122,10 @@ Status StageSet::probe(int dir) const {
   if (swapped.error().err() != EINVAL && swapped.error().err() != ENOSYS &&
       swapped.error().err() != EOPNOTSUPP)
     return swapped;
-  struct statfs fs{};
-  (void)::fstatfs(dir, &fs);
   return fail(Code::kUnsupported,
-              "the file system here (type {:#x}) cannot exchange two names, "
-              "so a commit could not be all or nothing",
-              static_cast<unsigned long>(fs.f_type));
+              "the file system here ({}) cannot exchange two names, so a "
+              "commit could not be all or nothing",
+              kind_of_dir(dir).name);
 }
 
 Status StageSet::open(const std::vector<StagePlace>& places) {
@@ -265,6 +263,12 @@ Status StageSet::finish_node(int stage, const StageOp& op, const Item& item,
 Status StageSet::fill(const CommitPlan& plan,
                       const std::vector<uint32_t>& stage_of,
                       SwitchRecord& record) {
+  for (const Fd& dir : dirs_)
+    if (FsKind kind = kind_of_dir(dir.get()); kind.network)
+      record.warnings.push_back(fmt::format(
+          "{} is a network file system: a save from another machine at the "
+          "moment of the commit may not be seen",
+          kind.name));
   record.now.assign(plan.items.size(), std::nullopt);
   record.places.assign(plan.items.size(), "");
   for (const StageOp& op : plan.stage) {

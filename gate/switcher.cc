@@ -14,9 +14,9 @@ namespace {
 
 using Kind = SwitchOp::Kind;
 constexpr size_t kMaxParents = 256;
-// Up to this size a file is always read again as it leaves. A larger one only
-// when its times say that it may have changed since it was verified: reading
-// gigabytes here would keep readers looking at a mixture.
+// A file is read again as it leaves when its times say that it may have changed
+// since it was verified, and up to this size also when no lease holds it still:
+// reading gigabytes here would keep readers looking at a mixture.
 constexpr uint64_t kReadAgain = 1u << 20;
 // Saves of one name that fall between our renames. One is rare.
 constexpr int kMaxAsides = 64;
@@ -242,7 +242,8 @@ Status Switcher::leave_guarded(const LiveOp& live, int dir,
     return drifted(live, "is open for writing by another program");
   const sys::Stat& now = guard.stat();
   if (!S_ISREG(now.mode)) return drifted(live, "is no file any more");
-  if (now.size <= kReadAgain || !is_unmoved(*item.old_stat, now)) {
+  bool unmoved = is_unmoved(*item.old_stat, now);
+  if (!unmoved || (now.size <= kReadAgain && !guard.holds())) {
     Standing standing = TRY(disk_.look_open(guard.fd(), now));
     std::string what = difference(*item.old, standing.node);
     if (!what.empty()) return drifted(live, what);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "gate/fs_kind.h"
 
 namespace stoplog::gate {
 namespace {
@@ -112,12 +113,43 @@ class Verifier {
         drift(i, path.parent(), "is gone, or is no directory now");
       return {};
     }
-    auto stat = TRY(disk_.statat(dir, std::string(path.name())));
-    if (stat)
-      drift(
-          i, path,
+    std::string name(path.name());
+    TRY(verify_case(i, dir, path));
+    auto stat = TRY(disk_.statat(dir, name));
+    if (!stat) return {};
+    // Found by that name, and not listed by it: another one, but for case.
+    for (const std::string& other : TRY(list_names(dir, ".")))
+      if (equal_but_for_case(other, name)) {
+        auto twin = TRY(disk_.statat(dir, other));
+        if (!twin || twin->ino != stat->ino || twin->nlink > 1) continue;
+        drift(i, path,
+              "cannot stand beside " + quote_name(other) +
+                  ": the file system does not tell names apart by case");
+        return {};
+      }
+    drift(i, path,
           "appeared, at " +
               local_time(stat->btime.tv_sec != 0 ? stat->btime : stat->ctime));
+    return {};
+  }
+
+  // Two new names that are one on this file system. The items are in order of
+  // path, and those of one directory are looked at one after the other.
+  Status verify_case(size_t i, int dir, const RelPath& path) {
+    if (path.parent() != case_dir_ || !case_known_) {
+      case_dir_ = path.parent();
+      case_known_ = true;
+      folds_case_ = kind_of_dir(dir).folds_case;
+      new_names_.clear();
+    }
+    if (!folds_case_) return {};
+    std::string name(path.name());
+    for (const std::string& other : new_names_)
+      if (equal_but_for_case(other, name))
+        drift(i, path,
+              "cannot stand beside " + quote_name(other) +
+                  ": the file system does not tell names apart by case");
+    new_names_.push_back(std::move(name));
     return {};
   }
 
@@ -135,6 +167,9 @@ class Verifier {
   Verified verified_;
   Fd dir_;
   RelPath dir_path_;
+  RelPath case_dir_;
+  bool case_known_ = false, folds_case_ = false;
+  std::vector<std::string> new_names_;
 };
 
 }  // namespace

@@ -459,3 +459,45 @@ TEST_CASE("a plan that was tampered with is refused and not guessed at") {
       R"("change":"sha256:00"}],"rejected":[]})"));
   CHECK(plan_from_json(R"({"version":1,"decisions":[],"rejected":[]})"));
 }
+
+TEST_CASE("undo takes no more than it may and the oldest are named before") {
+  Site site;
+  auto noise = [](int seed) {
+    std::string text;
+    uint32_t x = static_cast<uint32_t>(seed) * 2654435761u + 1;
+    for (int i = 0; i < 20000; ++i) {
+      x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+      text += static_cast<char>(x & 0xff);
+    }
+    return text;
+  };
+  put(site.ws + "/f", noise(0));
+  for (int i = 1; i <= 4; ++i) {
+    site.branch();
+    put(site.draft + "/f", noise(i));
+    REQUIRE(site.commit());
+    REQUIRE(note_rebased(site.state.get(), static_cast<uint64_t>(i)));
+  }
+  int state = site.state.get();
+  // Room for two: nothing goes unannounced.
+  auto first = trim_undo(state, *site.store, 50000);
+  REQUIRE(first);
+  CHECK(first->bytes > 80000);
+  CHECK(first->gone.empty());
+  CHECK(first->next == std::vector<uint64_t>{1, 2});
+  CHECK(list_commits(state)->size() == 4);
+  auto second = trim_undo(state, *site.store, 50000);
+  REQUIRE(second);
+  CHECK(second->gone == std::vector<uint64_t>{1, 2});
+  CHECK(second->next.empty());
+  CHECK(*list_commits(state) == std::vector<uint64_t>{3, 4});
+  // With room again, nobody goes; the newest never does.
+  CHECK(trim_undo(state, *site.store, 1 << 20)->gone.empty());
+  CHECK(trim_undo(state, *site.store, 1)->next == std::vector<uint64_t>{3});
+  CHECK(trim_undo(state, *site.store, 1)->gone == std::vector<uint64_t>{3});
+  CHECK(trim_undo(state, *site.store, 1)->gone.empty());
+  CHECK(*list_commits(state) == std::vector<uint64_t>{4});
+  REQUIRE(undo({.ground = site.ground(), .number = {}, .meta = {}}));
+  CHECK(get(site.ws + "/f") == noise(3));
+  CHECK(*next_commit_number(state) == 6);
+}

@@ -45,6 +45,11 @@ TEST_CASE("a standing approval takes what its glob covers and no danger") {
   REQUIRE(reject(other, set, no));
   CHECK(approve_standing(other, set, {"docs/**"}, {})->empty());
   CHECK(!approve_standing(plan, set, {"[broken"}, {}));
+  // Once is enough; and what the policy no longer says no longer stands.
+  CHECK(approve_standing(plan, set, {"docs/**"}, {})->empty());
+  CHECK(plan.find(path("docs/a.md")) != nullptr);
+  CHECK(approve_standing(plan, set, {}, {})->empty());
+  CHECK(plan.find(path("docs/a.md")) == nullptr);
 }
 
 TEST_CASE("an approval grows old") {
@@ -57,4 +62,12 @@ TEST_CASE("an approval grows old") {
   auto old = check_age(plan, {1100, 0}, std::chrono::seconds(60));
   REQUIRE(!old);
   CHECK(old.error().code() == Code::kDrift);
+  // A rejection does not grow old, and neither does the policy's word.
+  decision.standing = true;
+  plan.set(decision);
+  CHECK(check_age(plan, {1100, 0}, std::chrono::seconds(60)));
+  decision.standing = false;
+  decision.verdict = Verdict::kRejected;
+  plan.set(decision);
+  CHECK(check_age(plan, {1100, 0}, std::chrono::seconds(60)));
 }

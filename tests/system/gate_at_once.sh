@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A commit beside others: a writer in the draft, a second commit, git in the
+# real repository, an editor, a death; and places that cannot be written to.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs jq git
+needs_fuse
+
+# Later writes stay held, the writer sees neither an error nor a wrong byte.
+beside_a_writer() {
+  seq 1 1000 >steady
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c '
+    echo first >counter; echo edited >>README.md
+    n=0
+    while [ ! -e stop ]; do
+      n=$((n + 1)); echo $n >>counter || exit 41
+      [ "$(tail -n 1 counter)" = $n ] || exit 42
+      cmp -s README.md - <<END || exit 43
+hello
+edited
+END
+      [ "$(wc -l <steady)" = 1000 ] || exit 44
+    done' &
+  local writer=$!
+  # jq -e takes no input at all for a success.
+  eventually sh -c "'$STOPLOG' status --json 2>/dev/null | jq '[.changes[].path] == [\"README.md\", \"counter\"]' | grep -q true"
+  sl approve README.md
+  sl commit >/dev/null
+  same edited "$(tail -n 1 README.md)"
+  test ! -e counter || fail 'what was not approved came along'
+  same 1 "$(sl status --json | jq '.changes | length')"
+  # The writer goes on after it.
+  local was
+  was=$(sl cat counter | wc -l)
+  eventually sh -c "[ \"\$('$STOPLOG' cat counter | wc -l)\" -gt $was ]"
+  # It changes all the time: an approval is void by the time of the commit.
+  sl approve counter
+  exits 3 sl commit 2>/dev/null
+  test ! -e counter
+  sl stop >/dev/null 2>&1 || true
+  local got=0
+  wait "$writer" || got=$?
+  case $got in 4[1-4]) fail "the writer saw a hiccup: $got" ;; esac
+}
+both_modes beside_a_writer
+
+two_at_once() {
+  sl -d one run --quiet -- sh -c 'for i in $(seq 50); do echo 1 >a$i; done'
+  sl -d two run --quiet -- sh -c 'for i in $(seq 50); do echo 2 >b$i; done'
+  sl -d one approve --all >/dev/null
+  sl -d two approve --all >/dev/null
+  sl -d one commit >"$T/one" 2>&1 &
+  local first=$! status=0
+  sl -d two commit >"$T/two" 2>&1 || fail "$(cat "$T/two")"
+  wait "$first" || status=$?
+  [ "$status" -eq 0 ] || fail "$(cat "$T/one")"
+  same 100 "$(find . -maxdepth 1 -name '[ab][0-9]*' | wc -l)"
+}
+both_modes two_at_once
+
+# The agent commits in the draft, the user in the real repository.
+both_commit() {
+  sl run --quiet -- sh -c 'echo agent >agent && git add agent &&
+    git -c user.name=a -c user.email=a@a commit -qm "by the agent" && git branch topic'
+  local theirs
+  theirs=$(sl run --quiet -- git rev-parse HEAD)
+  echo user >user && git add user && git commit -qm 'by the user'
+  local ours
+  ours=$(git rev-parse HEAD)
+  sl approve --all >/dev/null
+  sl approve .git/ >/dev/null 2>&1 || true
+  sl commit >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+  same "$ours" "$(git rev-parse HEAD)" 'the user lost his commit'
+  same "$theirs" "$(git rev-parse topic)" 'the branch of the agent'
+  same 'by the agent' "$(git log -1 --format=%s topic)"
+  grep -q main "$T/out" || fail "the ref that moved is not named: $(cat "$T/out")"
+  git fsck --strict >/dev/null 2>&1 || fail 'the repository is damaged'
+  same user "$(cat user)"
+  same agent "$(cat agent)"
+  test -z "$(find .git -name '*.lock')" || fail 'a lock file remains'
+}
+places() {
+  mkdir ro && echo o >ro/f && echo t >top
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'echo n >ro/f; echo n >top; echo n >new'
+  sl approve --all
+  if [ "$MODE" = user ]; then
+    # Not ours to write: all or nothing, and the path is named.
+    chmod 555 ro
+    exits 6 sl commit 2>"$T/err"
+    grep -q 'ro' "$T/err" || fail "no name: $(cat "$T/err")"
+    same 'o t' "$(cat ro/f top | xargs)"
+    test ! -e new
+    chmod 755 ro
+  fi
+  # A file that appeared in the way.
+  echo person >new
+  exits 3 sl commit 2>"$T/err"
+  grep -q 'new appeared' "$T/err" || fail "$(cat "$T/err")"
+  same 'o t' "$(cat ro/f top | xargs)"
+  rm new
+  # A parent that is a symlink now.
+  mv ro elsewhere && ln -s elsewhere ro
+  exits 3 sl commit 2>/dev/null
+  same o "$(cat elsewhere/f)"
+  rm ro && mv elsewhere ro
+  sl commit >/dev/null
+  same 'n n n' "$(cat ro/f top new | xargs)"
+}
+both_modes places
+
+having() { { grep -l "$1" f* m/* 2>/dev/null || true; } | wc -l; }
+
+# Killed in the middle, again and again: the next command makes it whole.
+killed() {
+  local i
+  for i in $(seq 1 300); do echo "old $i" >"f$i"; done
+  git add -A && git commit -qm many
+  sl run --quiet -- sh -c 'for f in f*; do echo new >$f; done; rm f7; mkdir m; mv f9 m/f9'
+  sl approve --all --danger >/dev/null
+  local delay killed=0
+  for delay in 0.01 0.02 0.03 0.05 0.08; do
+    # The program itself, not a shell around it.
+    "$STOPLOG" commit >/dev/null 2>&1 &
+    local pid=$!
+    sleep "$delay"
+    kill -9 "$pid" 2>/dev/null && killed=$((killed + 1))
+    wait "$pid" 2>/dev/null || true
+    sl status >/dev/null 2>&1
+    # All old or all new.
+    local old new
+    old=$(having old)
+    new=$(having new)
+    case "$old $new" in '300 0') ;; '0 299') break ;; *) fail "a mixture: $old old, $new new" ;; esac
+    test -z "$(find . -name '.stoplog*')" || fail 'a temporary file remains'
+  done
+  [ "$new" -gt 0 ] || sl commit >/dev/null
+  same 299 "$(having new)"
+  sl log --verify >/dev/null
+  sl undo >/dev/null
+  same 300 "$(having old)"
+}
+both_modes killed
+
+# Another file system beneath the workspace.
+mounted() {
+  [ "$(id -u)" -eq 0 ] || skip 'only root can mount'
+  workspace "$T/w-mounted"
+  mkdir m && mount -t tmpfs -o size=4m none m
+  echo old >m/f && echo old >f
+  sl run --quiet -- sh -c 'echo new >m/f; echo new >f; echo n >m/n'
+  sl approve --all >/dev/null
+  sl commit >/dev/null
+  same 'new new n' "$(cat f m/f m/n | xargs)"
+  test -z "$(find . -name '.stoplog*')" || fail 'a temporary file remains'
+  sl undo >/dev/null
+  same 'old old' "$(cat f m/f | xargs)"
+  test ! -e m/n
+}
+mounted
+
+both_modes both_commit
+
+# Both sides replaced a file by rename, as sed -i and many editors do: drift of
+# that file alone, and everything else goes on.
+both_replace() {
+  seq 1 9 >both
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'sed -i s/^5$/agent/ both; echo n >n'
+  sed -i 's/^7$/person/' both
+  sl status --json | jq -e '.changes[] | select(.path == "both").drift != null' >/dev/null ||
+    fail "no drift: $(sl status --json)"
+  sl diff >/dev/null
+  sl approve --all
+  exits 3 sl commit 2>"$T/err"
+  grep -q 'both has other content' "$T/err" || fail "$(cat "$T/err")"
+  exits 3 sl commit --merge 2>/dev/null
+  same person "$(sed -n 7p both)"
+  test ! -e n
+  sl reject both
+  sl commit >/dev/null
+  same n "$(cat n)"
+  same person "$(sed -n 7p both)"
+}
+both_modes both_replace

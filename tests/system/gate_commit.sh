@@ -1,0 +1,229 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From an approval to the real tree and back, and everything that may stand in
+# between: drift, merges, stale approvals, dangers, links, modes, mounts.
+. "$(dirname "$0")/lib.sh" || exit 1
+needs jq git
+needs_fuse
+
+# Names, types, modes, contents and (but for directories) times of the tree,
+# without git's inside.
+listing() {
+  find . -path ./.git -prune -o -type d -printf '%p %y %m\n' -o \
+    -printf '%p %y %m %T@ %l ' -type f -exec sha256sum {} \; -o -printf '\n' |
+    LC_ALL=C sort
+}
+# The newest file of this name among the drafts'.
+of_draft() { find "$XDG_STATE_HOME/stoplog/drafts" -name "$1" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2-; }
+lines() { printf '%s\n' "$@"; }
+
+commit_undo_redo() {
+  seq 1 40 >text
+  printf 'gone\n' >old
+  printf '#!/bin/sh\n' >script
+  ln -s text link
+  mkdir -p dir/sub && echo x >dir/sub/x && echo y >dir/y
+  touch -d '2001-02-03 04:05:06' text old script dir/y
+  git add -A && git commit -qm more
+  local before after
+  before=$(listing)
+  sl run --quiet -- sh -c '
+    sed -i "s/^20$/twenty/" text; rm old; chmod 755 script; ln -sfn script link
+    mv dir/sub dir/moved; echo new >dir/moved/new; mkdir -p n/e/w; echo z >n/e/w/z
+    ln text twin; rm dir/y; mkdir dir/y; echo in >dir/y/in'
+  sl approve --all --danger >/dev/null
+  sl commit --receipt "$T/receipt.json" >/dev/null
+  grep -qx twenty text || fail 'the edit is not there'
+  test ! -e old
+  test -x script
+  same script "$(readlink link)"
+  same new "$(cat dir/moved/new)"
+  test ! -e dir/sub
+  same in "$(cat dir/y/in)"
+  cmp text twin
+  after=$(listing)
+  # The receipt has who, what and both sides.
+  jq -e '.version == 1 and .commit == 1 and .kind == "commit" and
+    (.digest | startswith("sha256:")) and (.plan | startswith("sha256:")) and
+    (.policy | startswith("sha256:")) and (.user | length > 0) and
+    (.patch | startswith("sha256:")) and
+    (.commands | length == 1 and .[0].argv[0] == "sh") and
+    (.changes[] | select(.path == "text") |
+      (.old.sha256 != .new.sha256) and .old.mode == .new.mode)' \
+    "$T/receipt.json" >/dev/null || fail "the receipt: $(cat "$T/receipt.json")"
+  same "$(sha256sum <text | cut -d' ' -f1)" \
+    "$(jq -r '.changes[] | select(.path == "text").new.sha256[7:]' "$T/receipt.json")"
+
+  sl undo >/dev/null
+  same "$before" "$(listing)" 'after the undo'
+  # An undo is a commit of its own, and is undone by its number.
+  sl undo 2 >/dev/null
+  same "$after" "$(listing)" 'after the undo of the undo'
+  sl undo 1 >/dev/null
+  same "$before" "$(listing)" 'after the last undo'
+  # What was edited since is not undone.
+  sl run --quiet -- sh -c 'echo agent >>text'
+  sl approve --all && sl commit >/dev/null
+  echo person >>text
+  exits 3 sl undo 2>"$T/err"
+  grep -q 'text.*other content' "$T/err" || fail "no name: $(cat "$T/err")"
+  same person "$(tail -n 1 text)"
+  sl log --verify >/dev/null
+  test -z "$(find . -name '.stoplog*')" || fail 'a temporary file remains'
+}
+both_modes commit_undo_redo
+
+drift_and_merge() {
+  seq 1 40 >text
+  seq 1 40 >both
+  git add -A && git commit -qm more
+  # In place, as editors do; what is replaced by rename is in gate_at_once.sh.
+  sl run --quiet -- sh -c 'for f in text both; do sed "s/^30$/agent/" $f >/tmp/x; cat /tmp/x >$f; done; echo n >new'
+  sl approve --all
+  sed -i 's/^5$/person/' text
+  exits 3 sl commit 2>"$T/err"
+  grep -q 'text has other content now, since 20' "$T/err" ||
+    fail "drift without a name and a time: $(cat "$T/err")"
+  ! grep -q 'both has' "$T/err" || fail 'what did not drift is named'
+  test ! -e new || fail 'a part of it was written'
+  same 30 "$(sed -n 30p both)"
+  # Clean: both edits, and no new approval.
+  sl commit --merge >/dev/null 2>&1
+  same 'person agent' "$(sed -n '5p;30p' text | xargs)"
+  same n "$(cat new)"
+  # Conflicting: refused, and no marker anywhere.
+  sl run --quiet -- sh -c 'sed "s/^10$/agent/" both >/tmp/x; cat /tmp/x >both'
+  sl approve --all
+  sed -i 's/^10$/person/' both
+  local before
+  before=$(listing)
+  exits 3 sl commit --merge 2>"$T/err"
+  grep -q both "$T/err" || fail "no name: $(cat "$T/err")"
+  same "$before" "$(listing)" 'after a conflict'
+  ! grep -rq '<<<<<<<' --include='*' --exclude-dir=.git . || fail 'conflict markers'
+}
+both_modes drift_and_merge
+
+approvals() {
+  echo a >a
+  git add -A && git commit -qm more
+  # Exactly what was shown: a later edit voids that approval alone.
+  sl run --quiet -- sh -c 'echo b >>a; echo n >n'
+  sl approve a n
+  local plan
+  plan=$(of_draft plan.json)
+  jq -e '.decisions[] | select(.path == "a") | .verdict == "approved" and
+    (.base | startswith("sha256:")) and (.new | startswith("sha256:")) and
+    (.change | startswith("sha256:")) and (.set | startswith("sha256:")) and
+    (.user | length > 0) and (.time | length > 0)' "$plan" >/dev/null ||
+    fail "what is recorded: $(cat "$plan")"
+  sl run --quiet -- sh -c 'echo later >>n'
+  exits 3 sl commit 2>"$T/err"
+  grep -q 'since they were approved: n' "$T/err" || fail "$(cat "$T/err")"
+  same a "$(cat a)"
+  sl approve n
+  sl commit >/dev/null
+  same 'a b n later' "$(cat a n | xargs)"
+  # A danger is approved by its name or with --danger, nothing else.
+  sl run --quiet -- sh -c 'echo "{}" >.envrc; echo o >o'
+  sl approve --all
+  exits 4 sl commit -a -y
+  test ! -e o
+  sl approve .envrc
+  sl commit >/dev/null
+  test -e .envrc
+  # setuid only by name.
+  sl run --quiet -- sh -c 'echo s >s; chmod 4755 s; echo w >w; chmod 666 w'
+  sl approve w
+  sl commit -a -y >/dev/null 2>&1 || true
+  test ! -u s || fail 'a setuid bit came without its name'
+  # Rejected: the reason is readable inside and known again with the hunk.
+  seq 1 9 >r && git add -A && git commit -qm r
+  sl run --quiet -- sh -c 'sed -i s/^5$/five/ r'
+  sl reject r --reason 'numbers stay numbers'
+  sl run --quiet -- cat /run/stoplog/rejections >"$T/notes"
+  grep -q 'r: numbers stay numbers' "$T/notes" || fail "$(cat "$T/notes")"
+  sl run --quiet -- sh -c 'echo >/run/stoplog/rejections' 2>/dev/null &&
+    fail 'the notes can be written inside'
+  sl run --quiet -- sh -c 'seq 1 9 >r'
+  same 0 "$(sl status --json | jq '[.changes[] | select(.path == "r")] | length')"
+  sl run --quiet -- sh -c 'sed -i s/^5$/five/ r; echo ten >>r'
+  same rejected "$(sl status --json | jq -r '.changes[] | select(.path == "r").decision')"
+  sl commit -a -y >/dev/null 2>&1 || true
+  ! grep -q five r || fail 'a rejected hunk was committed'
+}
+both_modes approvals
+
+policies() {
+  local config="$XDG_CONFIG_HOME/stoplog/config.toml"
+  mkdir -p "${config%/*}"
+  # observe: read-only inside, nothing is committed.
+  printf '[gate]\nmode = "observe"\n' >"$config"
+  not sl run --quiet -- sh -c 'echo x >x' 2>/dev/null
+  exits 4 sl commit -a -y 2>/dev/null
+  # hold: it is held, and stays so.
+  printf '[gate]\nmode = "hold"\n' >"$config"
+  sl run --quiet -- sh -c 'echo x >x'
+  sl approve --all
+  exits 4 sl commit 2>"$T/err"
+  grep -q 'hold' "$T/err" || fail "$(cat "$T/err")"
+  test ! -e x
+  rm "$config"
+  sl commit >/dev/null
+  same x "$(cat x)"
+  # max_age: an old approval must be renewed, a rejection does not grow old.
+  sl run --quiet -- sh -c 'echo y >y; echo z >z'
+  sl approve y
+  sl reject z --reason no
+  printf '[gate]\nmax_age = "1s"\n' >"$config"
+  local plan
+  plan=$(of_draft plan.json)
+  sed -i 's/"time":"20[0-9][0-9]-/"time":"2001-/g' "$plan"
+  exits 3 sl commit 2>"$T/err"
+  grep -q 'y was approved .* ago' "$T/err" || fail "$(cat "$T/err")"
+  test ! -e y
+  printf '[gate]\nmax_age = "24h"\n' >"$config"
+  sl approve y
+  sl commit >/dev/null
+  same y "$(cat y)"
+  # auto: what the policy approves comes by itself, and is logged as its word.
+  printf '[gate]\nmode = "auto"\nauto_approve = ["docs/**"]\nalways_ask = ["docs/ask"]\n' >"$config"
+  sl run --quiet -- sh -c 'mkdir docs; echo d >docs/d; echo a >docs/ask; echo s >s' 2>/dev/null
+  same d "$(cat docs/d)"
+  test ! -e docs/ask || fail 'always_ask was not asked'
+  test ! -e s
+  sl log --json | jq -e '[.entries[] | select(.kind == "approve" and .standing)] |
+    length == 1 and .[0].paths == ["docs/d"]' >/dev/null ||
+    fail "no standing approval in the ledger: $(sl log --json)"
+  rm "$config"
+}
+both_modes policies
+
+# An edit of the ledger anywhere is found, and said where.
+ledger() {
+  sl run --quiet -- sh -c 'echo x >x; echo held >held'
+  sl approve x
+  sl commit >/dev/null
+  sl undo >/dev/null
+  sl log --verify >/dev/null
+  local file copy n
+  file=$(of_draft ledger.jsonl)
+  copy=$(cat "$file")
+  n=$(wc -l <"$file")
+  [ "$n" -ge 4 ] || fail "only $n entries"
+  local i
+  for i in $(seq 1 "$n"); do
+    sed -i "${i}s/\"time\":\"20/\"time\":\"19/" "$file"
+    sl log --verify >"$T/out" 2>&1 && fail "a changed entry $i was not found"
+    grep -q "$i" "$T/out" || fail "not said where: $(cat "$T/out")"
+    lines "$copy" >"$file"
+    sed -i "${i}d" "$file"
+    sl log --verify >/dev/null 2>&1 && fail "a removed entry $i was not found"
+    lines "$copy" >"$file"
+  done
+  sed -i '2{h;d};3{G}' "$file"
+  sl log --verify >/dev/null 2>&1 && fail 'two entries in another order were not found'
+  lines "$copy" >"$file"
+  sl log --verify >/dev/null
+}
+both_modes ledger
