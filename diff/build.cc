@@ -139,6 +139,8 @@ Status examine_all(std::vector<Change>& changes,
     bool directory = is_dir(change.after ? change.after : change.before);
     change.ignored = !is_inside_git(change) &&
                      context.facts.is_ignored(change.path, directory);
+    // A patch alone reads the base only when it is written.
+    if (change.drift) (void)lost_its_base(change);
     auto examined = examine(change, context);
     if (!examined && lost_its_base(change)) examined = examine(change, context);
     TRY_CTX(std::move(examined),
