@@ -115,17 +115,24 @@ def one_round(options, place, lower, count, samples, missing):
     view = Stoplog(options)
     try:
         merged = view.open(ours, os.path.join(work, "view"))
+        empty = clock(view.call, "snapshot", "-m", "empty")
         edit(merged, count)
         edit(plain, count)
         compare_diffs(options, view, work, lower, plain, count, samples)
-        start = clock(sh, options.stoplog, "version")
-        for part, argv in (("mark", ["snapshot", "-m", "bench"]), ("fork", ["fork", "other"]),
-                           ("rollback", ["rollback", "bench"])):
-            add(samples, part, "plain tool", start)
-            add(samples, part, "stoplog", clock(view.call, *argv))
+        # A mark beside one in a draft that holds nothing; fork and rollback
+        # beside a copy of the same files.
+        add(samples, f"mark with {count} files", "plain tool", empty)
+        add(samples, f"mark with {count} files", "stoplog",
+            clock(view.call, "snapshot", "-m", "bench"))
+        for part, argv in (("fork", ["fork", "other"]), ("rollback", ["rollback", "bench"])):
+            copied = os.path.join(work, "copied")
+            add(samples, f"{part} of {count} files", "plain tool",
+                clock(sh, "cp", "-a", plain, copied))
+            shutil.rmtree(copied)
+            add(samples, f"{part} of {count} files", "stoplog", clock(view.call, *argv))
         packed, bundle = os.path.join(work, "x.tar.zst"), os.path.join(work, "x.bundle")
         add(samples, "export", "plain tool",
-            clock(sh, "tar", "--zstd", "-cf", packed, "-C", plain, "."))
+            clock(sh, "sh", "-c", f"tar -cf - -C '{plain}' . | zstd -q -3 -T2 -o '{packed}'"))
         try:
             add(samples, "export", "stoplog", clock(view.call, "export", bundle))
         except subprocess.CalledProcessError as error:

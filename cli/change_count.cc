@@ -35,6 +35,16 @@ std::string seen_from(const RelPath& path, const RelPath& cwd) {
 
 }  // namespace
 
+std::optional<std::vector<RelPath>> held_paths(Context& context,
+                                               const draft::Draft& draft,
+                                               uint32_t* commands) {
+  auto set = quick_set(context, draft, commands);
+  if (!set) return std::nullopt;
+  std::vector<RelPath> paths;
+  for (const diff::Change& change : set->changes) paths.push_back(change.path);
+  return paths;
+}
+
 std::optional<uint64_t> count_changes(Context& context,
                                       const draft::Draft& draft,
                                       uint32_t* commands) {

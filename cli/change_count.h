@@ -13,6 +13,10 @@
 
 namespace stoplog::cli {
 
+// The paths that a draft changes; absent when it cannot be read.
+std::optional<std::vector<RelPath>> held_paths(Context& context,
+                                               const draft::Draft& draft,
+                                               uint32_t* commands);
 std::optional<uint64_t> count_changes(Context& context,
                                       const draft::Draft& draft,
                                       uint32_t* commands = nullptr);

@@ -3,16 +3,26 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "draft/daemon.h"
+#include "draft/freeze.h"
 
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"serve", 0, "ID"},
-                                   {"ready-fd", 0, "N"},
-                                   {"shape", 0, "TEXT"},
-                                   {"idle", 0, "MS"}};
+constexpr OptionSpec kOptions[] = {
+    {"serve", 0, "ID"}, {"ready-fd", 0, "N"},        {"shape", 0, "TEXT"},
+    {"idle", 0, "MS"},  {"sync-mappings", 0, "DIR"}, {"mapped-at", 0, "DIR"}};
 
 Result<int> run(Context& context, const Args& args) {
+  if (auto mount = args.value("sync-mappings")) {
+    std::vector<pid_t> pids;
+    for (const std::string& word : args.positionals)
+      pids.push_back(
+          static_cast<pid_t>(TRY(parse_number(word, "a process", 1, 1 << 30))));
+    TRY(draft::sync_mappings_here(
+        pids,
+        {.mount = *mount, .workspace = args.value("mapped-at").value_or("")}));
+    return 0;
+  }
   auto id = args.value("serve");
   if (!id) return fail(Code::kUsage, "--serve is missing");
   draft::DaemonOptions options{.layout = *TRY(context.layout()), .draft = *id};
@@ -37,11 +47,13 @@ extern const Command k_daemon_command{
     .help =
         "usage: stoplog daemon --serve ID [--ready-fd N] [--shape TEXT]\n"
         "                      [--idle MS]\n"
+        "       stoplog daemon --sync-mappings DIR --mapped-at DIR PID...\n"
         "\n"
         "Serves one draft. Started by other commands when it is needed.\n"
         "\n"
         "example: stoplog daemon --serve 1a2b3c4d\n",
     .options = kOptions,
+    .max = kAnyNumber,
     .run = run};
 
 }  // namespace stoplog::cli

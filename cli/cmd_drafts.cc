@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
 #include "cli/change_count.h"
 #include "cli/command.h"
+#include "cli/words.h"
 
 namespace stoplog::cli {
 namespace {
@@ -15,11 +18,30 @@ constexpr OptionSpec kOptions[] = {{"json"}, {"all", 'a'}};
 struct Row {
   Draft draft;
   bool current = false;
-  std::optional<uint64_t> changes;  // unknown when it cannot be read
+  std::optional<std::vector<RelPath>> paths;  // unknown: cannot be read
+  struct Overlap {
+    std::string name;
+    std::vector<RelPath> paths;
+  };
+  std::vector<Overlap> overlaps;  // with other open drafts
   uint32_t commands = 0;
   std::optional<int32_t> daemon;
   std::string mount;
 };
+
+// Paths that both hold: the second of them to be committed will find drift.
+void find_overlap(Row& row, const Row& other) {
+  auto held = [](const Row& r) {
+    return r.paths && r.draft.state == draft::DraftState::kOpen;
+  };
+  if (!held(row) || !held(other) ||
+      row.draft.workspace != other.draft.workspace)
+    return;
+  Row::Overlap overlap{.name = other.draft.name, .paths = {}};
+  std::ranges::set_intersection(*row.paths, *other.paths,
+                                std::back_inserter(overlap.paths));
+  if (!overlap.paths.empty()) row.overlaps.push_back(std::move(overlap));
+}
 
 Result<std::vector<Row>> collect(Context& context, bool all) {
   draft::Store& store = *TRY(context.store());
@@ -35,10 +57,14 @@ Result<std::vector<Row>> collect(Context& context, bool all) {
       row.daemon = (**client).daemon().pid;
       if (auto status = (**client).status()) row.mount = status->mount;
     }
-    row.changes = count_changes(context, d, &row.commands);
+    row.paths = held_paths(context, d, &row.commands);
+    if (row.paths) std::ranges::sort(*row.paths);
     row.draft = std::move(d);
     rows.push_back(std::move(row));
   }
+  for (Row& row : rows)
+    for (const Row& other : rows)
+      if (&row != &other) find_overlap(row, other);
   return rows;
 }
 
@@ -47,10 +73,19 @@ Json to_json(const Row& row) {
   j.set("name", row.draft.name).set("id", row.draft.id);
   j.set("workspace", row.draft.workspace);
   j.set("state", draft::name_of(row.draft.state)).set("current", row.current);
-  j.set("changes", row.changes ? Json(*row.changes) : Json());
+  j.set("changes", row.paths ? Json(row.paths->size()) : Json());
   j.set("commands", row.commands).set("created", row.draft.created);
   j.set("daemon", row.daemon ? Json(*row.daemon) : Json());
   j.set("mount", row.mount.empty() ? Json() : Json(row.mount));
+  Json overlaps = Json::array();
+  for (const Row::Overlap& overlap : row.overlaps) {
+    std::vector<std::string> paths;
+    for (const RelPath& path : overlap.paths) paths.push_back(path.str());
+    overlaps.push(Json::object()
+                      .set("draft", overlap.name)
+                      .set("paths", Json::strings(paths)));
+  }
+  j.set("overlaps", std::move(overlaps));
   return j;
 }
 
@@ -76,7 +111,7 @@ Result<int> run(Context& context, const Args& args) {
     return 0;
   }
   for (const Row& row : rows) {
-    std::string changes = row.changes ? std::to_string(*row.changes) : "?";
+    std::string changes = row.paths ? std::to_string(row.paths->size()) : "?";
     context.out.write(fmt::format(
         "{} {:<20} {}  {:<9} {:>6} changes {:>4} commands  {}{}{}\n",
         row.current ? '*' : ' ', row.draft.name, row.draft.id,
@@ -84,6 +119,11 @@ Result<int> run(Context& context, const Args& args) {
         created_for_people(row.draft.created),
         row.daemon ? fmt::format("  daemon {}", *row.daemon) : "",
         row.mount.empty() ? "" : "  at " + escape(row.mount)));
+    for (const Row::Overlap& overlap : row.overlaps)
+      context.out.write(fmt::format(
+          "      {} also in '{}': {}{}\n", plural(overlap.paths.size(), "path"),
+          overlap.name, escape(overlap.paths[0].str()),
+          overlap.paths.size() > 1 ? " ..." : ""));
     if (args.has("all"))
       context.out.write(fmt::format("      {}\n", escape(row.draft.workspace)));
   }
@@ -99,7 +139,9 @@ extern const Command k_drafts_command{
         "usage: stoplog drafts [--all] [--json]\n"
         "\n"
         "Lists the drafts of this workspace, oldest first: name, id, state,\n"
-        "changes, commands run, when it was made; '*' is the current one.\n"
+        "changes, commands run, when it was made; '*' is the current one. "
+        "Paths\n"
+        "that another open draft changes too are counted beneath.\n"
         "\n"
         "  -a, --all   those of every workspace\n"
         "      --json  for programs\n"

@@ -9,8 +9,14 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/opened.h"
+#include "cli/progress.h"
 #include "cli/words.h"
+#include "draft/home.h"
+#include "fs/journal.h"
+#include "fs/tree.h"
 #include "gate/commits.h"
+#include "snapshot/bundle.h"
 #include "snapshot/objects.h"
 
 namespace stoplog::cli {
@@ -23,7 +29,9 @@ constexpr OptionSpec kOptions[] = {{"dry-run"}, {"json"}};
 
 struct Freed {
   std::vector<std::string> drafts;  // names
+  draft::GcDone history;            // of the drafts that stay
   uint64_t objects = 0, bytes = 0;
+  std::vector<std::string> skipped;  // why, for people
 };
 
 // Drafts that were committed whole or discarded: nothing in them is wanted.
@@ -39,9 +47,61 @@ Status drop_drafts(Context& context, bool dry_run, Freed& freed) {
   return {};
 }
 
-// What the undo of any commit of any workspace still needs.
-Result<std::set<Sha256Digest>> needed(const draft::Layout& layout) {
+// Through the daemon while it lives, else under the draft's lock.
+Result<draft::GcDone> collect_one(Context& context, const draft::Draft& d,
+                                  const draft::Gc& how) {
+  if (auto client = TRY(context.daemon(d))) return client->gc(how);
+  const draft::Layout& layout = *TRY(context.layout());
+  draft::DraftLock lock = TRY(draft::DraftLock::take(
+      layout, d.id, draft::LockMode::kExclusive, std::chrono::seconds(3)));
+  Fd dir =
+      TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
+  if (TRY(fs::list_generations(dir.get())).empty()) return draft::GcDone{};
+  Fd base = TRY(sys::openat(AT_FDCWD, d.workspace, O_RDONLY | O_DIRECTORY));
+  auto tree = TRY(fs::Tree::open(
+      {.draft_dir = dir.get(), .base = base.get(), .background = false}));
+  draft::Home home = TRY(draft::open_home(dir.get()));
+  auto home_tree = TRY(fs::Tree::open({.draft_dir = home.dir.get(),
+                                       .base = home.base.get(),
+                                       .background = false}));
+  return draft::collect({tree.get(), home_tree.get()}, how);
+}
+
+Status collect_history(Context& context, bool dry_run, Freed& freed) {
+  draft::Policy policy = TRY(load_policy(context));
+  draft::Gc how{.max_age = {},
+                .max_bytes = policy.history_size.value,
+                .dry_run = dry_run};
+  if (policy.history_age.value) how.max_age = *policy.history_age.value / 1000;
+  std::vector<draft::Draft> drafts = TRY(TRY(context.store())->list());
+  Progress progress(context.out, "looking at drafts", 0);
+  for (const draft::Draft& d : drafts) {
+    if (d.state != draft::DraftState::kOpen) continue;
+    TRY(progress.at(0));
+    auto done = collect_one(context, d, how);
+    if (!done) {
+      freed.skipped.push_back(fmt::format("draft '{}' was left as it is: {}",
+                                          d.name, done.error().text()));
+      continue;
+    }
+    freed.history.marks += done->marks;
+    freed.history.segments += done->segments;
+    freed.history.bytes += done->bytes;
+  }
+  return {};
+}
+
+// What the undo of any commit of any workspace, and any mark of any draft,
+// still needs.
+Result<std::set<Sha256Digest>> needed(Context& context,
+                                      const draft::Layout& layout) {
   std::set<Sha256Digest> live;
+  for (const draft::Draft& d : TRY(TRY(context.store())->list())) {
+    Fd draft =
+        TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
+    live.merge(TRY_CTX(snapshot::replaced_objects(draft.get()),
+                       fmt::format("draft '{}'", d.name)));
+  }
   auto commits =
       sys::openat(AT_FDCWD, layout.commits(), O_RDONLY | O_DIRECTORY);
   if (!commits && commits.error().err() == ENOENT) return live;
@@ -63,7 +123,7 @@ Status sweep(Context& context, Freed& freed) {
   if (!dir && dir.error().err() == ENOENT) return {};
   Fd fd = TRY(std::move(dir));
   auto store = TRY(snapshot::ObjectStore::open(fd.get()));
-  auto swept = TRY(store.sweep(TRY(needed(layout))));
+  auto swept = TRY(store.sweep(TRY(needed(context, layout))));
   freed.objects = swept.objects;
   freed.bytes = swept.bytes;
   return {};
@@ -74,17 +134,28 @@ Result<int> run(Context& context, const Args& args) {
   bool dry_run = args.has("dry-run");
   if (!dry_run) TRY(TRY(context.store())->clear_unfinished());
   TRY(drop_drafts(context, dry_run, freed));
+  TRY(collect_history(context, dry_run, freed));
   if (!dry_run) TRY_CTX(sweep(context, freed), "cannot sweep the objects");
   if (args.has("json")) {
     Json j = Json::object();
     j.set("version", 1).set("drafts", Json::strings(freed.drafts));
-    j.set("objects", freed.objects).set("bytes", freed.bytes);
+    j.set("objects", freed.objects);
+    j.set("bytes", freed.bytes + freed.history.bytes);
+    j.set("marks", freed.history.marks);
+    j.set("segments", freed.history.segments);
+    j.set("history_bytes", freed.history.bytes);
+    j.set("skipped", Json::strings(freed.skipped));
     context.out.write(j.dump() + "\n");
     return kDone;
   }
   for (const std::string& name : freed.drafts)
     context.out.write(fmt::format("{} draft '{}'\n",
                                   dry_run ? "would remove" : "removed", name));
+  for (const std::string& line : freed.skipped) context.out.note(escape(line));
+  context.out.write(fmt::format("{} {} and {} of the drafts' history\n",
+                                dry_run ? "would let go" : "let go",
+                                plural(freed.history.marks, "mark"),
+                                print_size(freed.history.bytes)));
   if (!dry_run)
     context.out.write(fmt::format("removed {}, {}\n",
                                   plural(freed.objects, "object"),
@@ -100,12 +171,15 @@ extern const Command k_gc_command{
     .help =
         "usage: stoplog gc [--dry-run] [--json]\n"
         "\n"
-        "Removes drafts that were committed whole or discarded, and stored\n"
-        "contents that no commit needs for its undo. Open drafts, and what "
-        "can\n"
-        "still be undone, stay.\n"
+        "Removes drafts that were committed whole or discarded, lets go of "
+        "old\n"
+        "marks by the policy ([history]), and gives back what no mark, no "
+        "commit's\n"
+        "undo and no other draft needs. Says what that freed. Named "
+        "snapshots and\n"
+        "the last command's marks stay.\n"
         "\n"
-        "      --dry-run  only say which drafts\n"
+        "      --dry-run  only say what would go\n"
         "      --json     for programs\n"
         "\n"
         "example: stoplog gc\n",

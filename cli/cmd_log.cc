@@ -36,8 +36,11 @@ std::string describe_run(const Json& e) {
                                 print_duration(Millis(e.integer("wall_ms"))));
   if (e.integer("memory_peak") > 0)
     out += ", " + print_size(static_cast<uint64_t>(e.integer("memory_peak")));
+  if (e.integer("cpu_ms") > 0)
+    out += ", cpu " + print_duration(Millis(e.integer("cpu_ms")));
   if (!e["changed"].is_null())
-    out += ", " + plural(static_cast<uint64_t>(e.integer("changed")), "change");
+    out += ", " + plural(static_cast<uint64_t>(e.integer("changed")), "file") +
+           " changed";
   return out + "]";
 }
 
@@ -91,8 +94,19 @@ Result<int> verify(Context& context, const draft::Ledger& ledger, bool json) {
   return kDone;
 }
 
+// After a whole commit no draft is current; its record is still wanted.
+Result<std::optional<draft::Draft>> draft_of_log(Context& context) {
+  auto current = TRY(context.find_draft());
+  if (current) return current;
+  std::optional<draft::Draft> last;
+  for (draft::Draft& d :
+       TRY(TRY(context.store())->list(*TRY(context.workspace()))))
+    if (!last || d.selected_ns >= last->selected_ns) last = std::move(d);
+  return last;
+}
+
 Result<int> run(Context& context, const Args& args) {
-  std::optional<draft::Draft> d = TRY(context.find_draft());
+  std::optional<draft::Draft> d = TRY(draft_of_log(context));
   bool json = args.has("json");
   if (!d) {
     if (json) context.out.write("{\"version\":1,\"entries\":[]}\n");
@@ -129,8 +143,10 @@ extern const Command k_log_command{
     .help =
         "usage: stoplog log [-n N] [--verify] [--json] [--no-pager]\n"
         "\n"
-        "The draft's record, oldest first: commands with how they ended, time\n"
-        "and memory, snapshots, rollbacks, approvals, commits, undos. '@4' is\n"
+        "The draft's record, oldest first: commands with how they ended, "
+        "time,\n"
+        "memory and files changed, snapshots, rollbacks, approvals, commits, "
+        "undos. '@4' is\n"
         "the mark before command 4, '@4.' the one after it.\n"
         "\n"
         "  -n, --n N       the last N entries only\n"

@@ -30,6 +30,11 @@ Result<int> run(Context& context, const Args& args) {
           Error(Code::kRefused, "cannot roll back while a command runs")
               .with_hint("`stoplog stop` ends it"));
     TRY(std::move(done));
+    if (auto status = opened.daemon->status(); status && !status->mount.empty())
+      context.out.note(fmt::format(
+          "the view at '{}' changed: programs that have files open there may "
+          "write them again as they were",
+          escape(status->mount)));
   } else {
     TRY(with_tree(context, opened, [&](fs::Tree& tree) -> Status {
       TRY(tree.rollback(to.position));

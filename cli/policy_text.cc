@@ -137,6 +137,8 @@ std::vector<PolicyLine> policy_lines(const Policy& p) {
       {"gate.auto_approve", list(p.auto_approve), p.auto_approve.origin},
       {"gate.ignored", quoted(p.ignored.value), p.ignored.origin},
       {"gate.undo_size", size(p.undo_size), p.undo_size.origin},
+      {"history.max_age", duration(p.history_age), p.history_age.origin},
+      {"history.max_size", size(p.history_size), p.history_size.origin},
   };
 }
 
@@ -193,6 +195,10 @@ const std::string_view kUserSample =
 # auto_approve = ["docs/**"]    # approved unasked when no danger is in it
 # ignored = "hold"              # or "commit": files that git ignores
 # undo_size = "10G"             # what replaced contents may take
+
+[history]
+# max_age = "30d"               # older marks are let go by `stoplog gc`
+# max_size = "20G"              # of a draft, its past included
 
 # A preset is used with `stoplog run --preset NAME`.
 # [preset.quick.limits]

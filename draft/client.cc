@@ -192,6 +192,10 @@ Result<RunEvent> Client::next_event() {
   return decode<RunEvent>(message->payload);
 }
 
+Result<GcDone> Client::gc(const Gc& how) {
+  return request<GcDone>(Op::kGc, how);
+}
+
 Status Client::settle() {
   TRY(request<Empty>(Op::kSettle, Empty{}));
   return {};

@@ -58,6 +58,7 @@ class Client {
 
   Result<fs::Mark> barrier();
   Status settle();
+  Result<GcDone> gc(const Gc& how);
   Result<fs::Mark> snapshot(const std::string& name);
   Result<fs::Mark> rollback(fs::Position to);
   Result<fs::Mark> commit_base(fs::Position reviewed,

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
+#include "draft/freeze.h"
 #include "draft/home.h"
 #include "draft/report.h"
 #include "jail/environment.h"
@@ -152,13 +153,15 @@ void Core::supervise_job(Job& job) {
 }
 
 void Core::finish(Job& job, const jail::Outcome& outcome) {
+  uint64_t changed = session_->tree().changed_by_command();
   auto end = session_->tree().mark(fs::MarkKind::kCommandEnd, job.command, "");
   if (!end)
     log::error("cannot mark the end of command {}: {}", job.command,
                end.error().text());
   Outcome told = describe_outcome(job, outcome, end ? *end : fs::Mark{});
   record("run",
-         run_entry(job.command, job.request, session_->workspace(), told),
+         run_entry(job.command, job.request, session_->workspace(), told)
+             .set("changed", changed),
          Sync::kNo);
   uint32_t command = job.command;
   {
@@ -285,6 +288,10 @@ std::vector<RunningCommand> Core::running() const {
 
 Status Core::settle() { return session_->tree().settle(); }
 
+Result<GcDone> Core::gc(const Gc& request) {
+  return collect({&session_->tree(), &session_->home_tree()}, request);
+}
+
 Result<fs::Mark> Core::barrier() {
   // HOME has its own journal; who exports the draft reads it up to here.
   TRY(session_->home_tree().mark(fs::MarkKind::kBarrier, 0, ""));
@@ -295,6 +302,17 @@ Result<fs::Mark> Core::snapshot(const std::string& name) {
   for (const fs::Mark& mark : session_->tree().marks())
     if (!name.empty() && mark.name == name)
       return fail(Code::kUsage, "there is a mark '{}' already", name);
+  // Commands hold still, and what they stored through mappings is written
+  // back, so that the mark is one moment of them.
+  std::vector<Frozen> frozen;
+  for (const RunningCommand& command : running()) {
+    auto stopped = Frozen::stop(command.pid);
+    if (!stopped && stopped.error().err() == ESRCH) continue;  // it ended
+    frozen.push_back(TRY(std::move(stopped)));
+    TRY(sync_mappings(
+        frozen.back().pids(),
+        {.mount = session_->mount_path(), .workspace = session_->workspace()}));
+  }
   return session_->tree().mark(fs::MarkKind::kNamed, 0, name);
 }
 

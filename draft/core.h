@@ -32,6 +32,7 @@ class Core : public DaemonCore, private fs::Observer {
   std::vector<RunningCommand> running() const override;
   Result<fs::Mark> barrier() override;
   Status settle() override;
+  Result<GcDone> gc(const Gc& request) override;
   Result<fs::Mark> snapshot(const std::string& name) override;
   Result<fs::Mark> rollback(fs::Position to) override;
   Result<fs::Mark> commit_base(

@@ -44,6 +44,8 @@ class DaemonCore {
   // Large files that the draft changed no longer stand on the real ones: to be
   // asked before a commit replaces these.
   virtual Status settle() = 0;
+  // Both trees, the workspace's and HOME's.
+  virtual Result<GcDone> gc(const Gc& request) = 0;
   virtual Result<fs::Mark> snapshot(const std::string& name) = 0;
   virtual Result<fs::Mark> rollback(fs::Position to) = 0;
   virtual Result<fs::Mark> commit_base(

@@ -3,6 +3,7 @@
 
 #include "base/sys_file.h"
 #include "draft/layout.h"
+#include "fs/gc.h"
 
 namespace stoplog::draft {
 namespace {
@@ -27,6 +28,20 @@ Status fork_home(fs::Tree& tree, int to_draft_dir) {
   Home to = TRY(open_home(to_draft_dir));
   fs::Mark mark = TRY(tree.mark(fs::MarkKind::kBarrier, 0, ""));
   return tree.fork_into(to.dir.get(), mark.position);
+}
+
+Result<GcDone> collect(const std::vector<fs::Tree*>& trees, const Gc& how) {
+  GcDone done;
+  for (fs::Tree* tree : trees) {
+    fs::GcReport report = TRY(tree->gc({.max_age = how.max_age,
+                                        .max_bytes = how.max_bytes,
+                                        .dry_run = how.dry_run}));
+    done.marks += report.marks;
+    done.generations += report.generations;
+    done.segments += report.segments;
+    done.bytes += report.bytes;
+  }
+  return done;
 }
 
 Status fork_home(int from_draft_dir, int to_draft_dir) {

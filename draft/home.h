@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "draft/protocol.h"
 #include "fs/tree.h"
 
 namespace stoplog::draft {
@@ -21,5 +23,8 @@ Result<Home> open_home(int draft_dir);
 Status fork_home(fs::Tree& tree, int to_draft_dir);
 // The same for a draft without a daemon; the caller holds its lock.
 Status fork_home(int from_draft_dir, int to_draft_dir);
+
+// The trees of one draft, by one policy.
+Result<GcDone> collect(const std::vector<fs::Tree*>& trees, const Gc& how);
 
 }  // namespace stoplog::draft

@@ -53,6 +53,7 @@ Policy default_policy() {
   p.max_age.value = std::nullopt;
   p.ignored.value = "hold";
   p.undo_size.value = uint64_t{10} << 30;
+  p.history_size.value = uint64_t{20} << 30;
   return p;
 }
 
@@ -257,6 +258,8 @@ Json Policy::to_json() const {
   json.set("always_ask", Json::strings(always_ask.value));
   json.set("auto_approve", Json::strings(auto_approve.value));
   json.set("ignored", ignored.value).set("undo_size", number(undo_size));
+  json.set("history_age_ms", number(history_age));
+  json.set("history_size", number(history_size));
   return json;
 }
 

@@ -55,6 +55,8 @@ struct Policy {
   Sourced<std::string> ignored;  // "hold" or "commit"
   // What the undo of older commits may take, in bytes.
   Sourced<std::optional<uint64_t>> undo_size;
+  // What a draft keeps of its history: ms, and bytes with what it holds now.
+  Sourced<std::optional<uint64_t>> history_age, history_size;
   std::string preset;
   std::vector<std::string> warnings;
 

@@ -220,6 +220,37 @@ Result<bool> gate_ignored(const KeyContext& c) {
   return choice<&Policy::ignored>(c, "commit", "hold");
 }
 
+// A workspace's file could be the agent's: a shorter history is not tighter.
+bool is_users_own(const KeyContext& c) {
+  if (c.merge != Merge::kTighten) return true;
+  ignored_because(c, "only the user's file says what history is kept");
+  return false;
+}
+
+Result<bool> history_age(const KeyContext& c) {
+  auto text = text_of(c);
+  auto parsed = text && *text != "none" ? parse_duration(*text)
+                                        : Result<Millis>(Millis(0));
+  if (!text || !parsed || (*text != "none" && parsed->count() <= 0))
+    return false;
+  if (!is_users_own(c)) return true;
+  c.policy.history_age = {std::nullopt, c.origin};
+  if (*text != "none")
+    c.policy.history_age.value = static_cast<uint64_t>(parsed->count());
+  return true;
+}
+
+Result<bool> history_size(const KeyContext& c) {
+  auto text = text_of(c);
+  auto parsed = text && *text != "none" ? parse_size(*text)
+                                        : Result<uint64_t>(uint64_t{0});
+  if (!text || !parsed || (*text != "none" && *parsed == 0)) return false;
+  if (!is_users_own(c)) return true;
+  c.policy.history_size = {std::nullopt, c.origin};
+  if (*text != "none") c.policy.history_size.value = *parsed;
+  return true;
+}
+
 constexpr std::string_view kDuration =
     "a duration such as \"30m\", or \"none\"";
 constexpr std::string_view kSize = "a size such as \"512M\", or \"none\"";
@@ -247,6 +278,8 @@ constexpr KeySpec kKeys[] = {
     {"gate.auto_approve", kGlobs, auto_approve},
     {"gate.ignored", "\"hold\" or \"commit\"", gate_ignored},
     {"gate.undo_size", kSize, undo_size},
+    {"history.max_age", kDuration, history_age},
+    {"history.max_size", kSize, history_size},
 };
 
 }  // namespace

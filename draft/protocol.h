@@ -55,6 +55,7 @@ enum class Op : uint16_t {
   kOverOutput = 29,  // OverOutput -> Empty
   kFork = 30,        // Fork -> Empty
   kSettle = 31,      // Empty -> Empty
+  kGc = 32,          // Gc -> GcDone
 };
 
 struct Empty {
@@ -231,6 +232,27 @@ struct Stop {
   template <class A>
   void visit(A& a) {
     a(command);
+  }
+};
+struct Gc {
+  std::optional<uint64_t> max_age;  // seconds
+  std::optional<uint64_t> max_bytes;
+  bool dry_run = false;
+  template <class A>
+  void visit(A& a) {
+    a(max_age);
+    a(max_bytes);
+    a(dry_run);
+  }
+};
+struct GcDone {
+  uint64_t marks = 0, generations = 0, segments = 0, bytes = 0;
+  template <class A>
+  void visit(A& a) {
+    a(marks);
+    a(generations);
+    a(segments);
+    a(bytes);
   }
 };
 struct Rollback {

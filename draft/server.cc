@@ -178,6 +178,8 @@ Result<std::string> Server::answer_plain(const Message& message) {
     case Op::kBarrier:
       TRY(decode<Empty>(payload));
       return encoded(core_.barrier());
+    case Op::kGc:
+      return encoded(core_.gc(TRY(decode<Gc>(payload))));
     case Op::kSnapshot:
       return encoded(core_.snapshot(TRY(decode<Text>(payload)).text));
     case Op::kRollback:

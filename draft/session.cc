@@ -11,7 +11,9 @@
 #include "draft/home.h"
 #include "draft/jail_setup.h"
 #include "draft/layout.h"
+#include "draft/policy.h"
 #include "draft/sweep.h"
+#include "fs/gc.h"
 #include "snapshot/objects.h"
 
 namespace stoplog::draft {
@@ -110,6 +112,11 @@ Status Session::open_trees(const CoreContext& context) {
   home_tree_ = TRY_CTX(fs::Tree::open({.draft_dir = home_draft_dir_.get(),
                                        .base = home_base_.get()}),
                        "cannot open the journal of the draft's HOME");
+  // A policy that cannot be read stops runs elsewhere; history is then kept.
+  if (auto files = read_policy_files(context.layout, nullptr))
+    if (auto policy = make_policy(*files, ""))
+      for (fs::Tree* tree : {tree_.get(), home_tree_.get()})
+        tree->set_history({.max_bytes = policy->history_size.value});
   for (const std::string& note : tree_->recovery_notes())
     notes_text_.push_back(note);
   return {};

@@ -42,6 +42,8 @@ class Session {
   jail::Zygote& zygote() { return *zygote_; }
   // Where the workspace stands inside of the jail.
   const std::string& workspace() const { return workspace_; }
+  // Where we see it.
+  const std::string& mount_path() const { return mount_path_; }
   const jail::JailSpec& spec() const { return spec_; }
   const std::vector<std::string>& path() const { return path_; }  // inside
   // Files written here are seen under /run/stoplog inside.

@@ -126,7 +126,8 @@ void end_frame(std::string& out, size_t begin, Frame frame, uint64_t draft) {
 }
 
 Result<ScanEnd> scan_frames(int fd, uint64_t begin, uint64_t after,
-                            uint64_t draft, const FrameSink& sink) {
+                            uint64_t draft, const FrameSink& sink,
+                            uint64_t until) {
   sys::Stat st = TRY(sys::fstat(fd));
   Window window(fd, st.size);
   ScanEnd result{.end = begin, .sequence = after};
@@ -163,6 +164,10 @@ Result<ScanEnd> scan_frames(int fd, uint64_t begin, uint64_t after,
     result.sequence = frame.sequence;
     at += kFrameHead + frame.payload.size();
     result.end = at;
+    if (result.sequence >= until) {
+      result.stopped = true;
+      break;
+    }
   }
   return result;
 }

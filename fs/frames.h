@@ -55,7 +55,9 @@ struct ScanEnd {
 using FrameSink = std::function<Result<bool>(const Frame&)>;
 
 // Reads the file from `begin`, whose next frame has a sequence above `after`.
+// Nothing behind the frame `until` is looked at: it may be in the making.
 Result<ScanEnd> scan_frames(int fd, uint64_t begin, uint64_t after,
-                            uint64_t draft, const FrameSink& sink);
+                            uint64_t draft, const FrameSink& sink,
+                            uint64_t until = UINT64_MAX);
 
 }  // namespace stoplog::fs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/history.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace stoplog::fs {
@@ -83,10 +84,28 @@ void add_needed(const State& state, RangeSet& needed) {
   add_deleted(state, needed);
 }
 
+void keep_seals_whole(const State::SealTable& seals, RangeSet& needed) {
+  std::vector<SegmentRange> more;
+  for (const auto& [segment, table] : seals) {
+    const std::vector<SegmentRange> ranges = needed.in(segment);
+    for (const auto& [at, seal] : table) {
+      // The last range that begins before the seal ends.
+      auto behind = std::ranges::lower_bound(ranges, at + seal.length, {},
+                                             &SegmentRange::at);
+      if (behind == ranges.begin()) continue;
+      const SegmentRange& range = *std::prev(behind);
+      if (range.at + range.length > at)
+        more.push_back({.segment = segment, .at = at, .length = seal.length});
+    }
+  }
+  for (const SegmentRange& range : more) needed.add(range);
+}
+
 Status add_needed(int draft_dir, const NeededOptions& options,
-                  RangeSet& needed) {
+                  RangeSet& total) {
   Changed changed;
-  RangeSet last;
+  RangeSet needed, last;
+  State::SealTable seals;
   HistoryVisitor visitor;
   visitor.after = [&](const State& state, const Logged& logged) -> Status {
     changed.note(logged.record);
@@ -99,12 +118,17 @@ Status add_needed(int draft_dir, const NeededOptions& options,
     changed = {};
     last = {};
     add_needed(state, last);
+    for (const auto& [segment, table] : state.seal_table())
+      for (const auto& [at, seal] : table)
+        seals[segment].insert_or_assign(at, seal);
     return {};
   };
   TRY(walk_history(draft_dir,
                    {.until = options.until, .generation = options.generation},
                    visitor));
   needed.merge(last);
+  keep_seals_whole(seals, needed);
+  total.merge(needed);
   return {};
 }
 

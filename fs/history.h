@@ -35,14 +35,17 @@ Status walk_history(int draft_dir, const HistoryOptions& options,
 // Everything that `state` refers to.
 void add_needed(const State& state, RangeSet& needed);
 
+// A sealed range is checked as a whole: what is needed of it keeps all of it.
+void keep_seals_whole(const State::SealTable& seals, RangeSet& needed);
+
 struct NeededOptions {
   Position until = kEnd;
   // Which marks count; the end of the last generation always does.
   std::function<bool(const Mark&)> keep{};
   std::function<bool(uint32_t)> generation{};
 };
-// Everything that those marks refer to. Cost is that of a replay and of what
-// changed between the marks, not of marks times nodes.
+// Everything that those marks refer to, seals whole. Cost is that of a replay
+// and of what changed between the marks, not of marks times nodes.
 Status add_needed(int draft_dir, const NeededOptions& options,
                   RangeSet& needed);
 

@@ -77,7 +77,7 @@ Result<ScanEnd> journal_scan(int fd, const JournalHead& head, Position until,
     return true;
   };
   ScanEnd end =
-      TRY(scan_frames(fd, head.size, head.first, head.open.draft, each));
+      TRY(scan_frames(fd, head.size, head.first, head.open.draft, each, until));
   std::ranges::copy(undecoded, std::back_inserter(end.damage));
   return end;
 }

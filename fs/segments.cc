@@ -75,7 +75,8 @@ Status Segments::start_new_locked() {
 }
 
 Result<SegmentRange> Segments::allocate(uint64_t length,
-                                        const SegmentRange& behind) {
+                                        const SegmentRange& behind,
+                                        Claim* claim) {
   if (!writable_) return fail_errno(EROFS);
   std::lock_guard lock(mutex_);
   if (active_ == 0 || (active_end_ > 0 && active_end_ + length > kRoll))
@@ -84,7 +85,30 @@ Result<SegmentRange> Segments::allocate(uint64_t length,
       behind.segment == active_ && behind.at + behind.length == active_end_;
   uint64_t at = continues ? active_end_ : align(active_end_, length);
   active_end_ = at + length;
-  return SegmentRange{.segment = active_, .at = at, .length = length};
+  allocated_ += length;
+  SegmentRange range{.segment = active_, .at = at, .length = length};
+  if (claim != nullptr) {
+    claim->segments_ = this;
+    claim->range_ = range;
+    claims_.push_back(range);
+  }
+  return range;
+}
+
+// As many as there are writers at the moment.
+void Segments::release(const SegmentRange& range) {
+  std::lock_guard lock(mutex_);
+  auto it = std::ranges::find_if(claims_, [&](const SegmentRange& r) {
+    return r.segment == range.segment && r.at == range.at;
+  });
+  if (it == claims_.end()) return;
+  *it = claims_.back();
+  claims_.pop_back();
+}
+
+std::vector<SegmentRange> Segments::claimed() {
+  std::lock_guard lock(mutex_);
+  return claims_;
 }
 
 Result<FdHandle> Segments::handle(uint32_t segment) {

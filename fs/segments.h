@@ -35,10 +35,30 @@ class Segments {
   // Reading only: a missing directory holds nothing.
   static Result<std::unique_ptr<Segments>> open(int draft_dir, bool writable);
 
+  // Says that a range was allocated whose record is not yet written: as long
+  // as it lives the range is not given back.
+  class Claim {
+   public:
+    Claim() = default;
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    ~Claim() {
+      if (segments_ != nullptr) segments_->release(range_);
+    }
+
+   private:
+    friend class Segments;
+    Segments* segments_ = nullptr;
+    SegmentRange range_;
+  };
+  std::vector<SegmentRange> claimed();
+  uint64_t allocated() const { return allocated_; }  // bytes so far
+
   // A fresh range. When `behind` ends where the active segment ends now, the
   // range continues it, so that a file written in order stays one extent.
   Result<SegmentRange> allocate(uint64_t length,
-                                const SegmentRange& behind = {});
+                                const SegmentRange& behind = {},
+                                Claim* claim = nullptr);
   Status write(const SegmentRange& range, std::span<const std::byte> data);
   Result<size_t> read(uint32_t segment, uint64_t at, std::span<std::byte> out);
   // A segment of its own for one large file, to be filled through its fd and
@@ -71,6 +91,7 @@ class Segments {
   explicit Segments(bool writable) : writable_(writable) {}
   Result<FdHandle> handle(uint32_t segment);
   Status start_new_locked();
+  void release(const SegmentRange& range);
 
   static constexpr uint64_t kRoll = 64u << 20;  // start another beyond this
 
@@ -82,6 +103,8 @@ class Segments {
   uint32_t active_ = 0;  // 0: none yet
   uint64_t active_end_ = 0;
   std::atomic<uint32_t> next_ = 1;
+  std::vector<SegmentRange> claims_;
+  std::atomic<uint64_t> allocated_ = 0;
   std::set<uint32_t> dirty_;
   std::set<uint32_t> removed_;  // numbers are never used again
   std::unordered_map<uint32_t, bool> mutable_;

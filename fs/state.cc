@@ -139,6 +139,7 @@ void State::unindex(const Held& node) {
 }
 
 void State::touch(Held& node) {
+  if (since_ != 0 && node.touched < since_) recent_.push_back(node.serial);
   node.touched = now_;
   node.command = by_;
 }
@@ -168,6 +169,7 @@ bool State::is_within(const Held& node, const Held& dir) const {
 void State::note_deleted(const std::string& path, Deleted deleted) {
   deleted.command = by_;
   deleted.when = now_;
+  if (since_ != 0) recent_deleted_.push_back(path);
   deleted_.insert_or_assign(path, std::move(deleted));
 }
 
@@ -257,6 +259,36 @@ Status State::replace(Held& dir, const std::string& name,
 void State::counted(const Extent& dead) {
   live_bytes_ -= std::min(live_bytes_, dead.length);
   if (dead_) dead_(dead);
+}
+
+void State::keep_marks(const std::set<Position>& keep) {
+  std::erase_if(marks_,
+                [&](const Mark& m) { return !keep.contains(m.position); });
+}
+
+void State::drop_seals(
+    const std::function<bool(uint32_t, uint64_t, uint32_t)>& gone) {
+  for (auto it = seals_.begin(); it != seals_.end();) {
+    std::erase_if(it->second, [&](const auto& seal) {
+      return gone(it->first, seal.first, seal.second.length);
+    });
+    it = it->second.empty() ? seals_.erase(it) : std::next(it);
+  }
+}
+
+uint64_t State::changed_by_command() const {
+  uint64_t count = 0;
+  for (Serial serial : recent_) {
+    const Held* node = find(serial);
+    if (node == nullptr || node->links.empty()) continue;
+    bool moved = std::ranges::any_of(node->links, [](const Link& link) {
+      return link.from != LinkFrom::kDerived;
+    });
+    if (node->is_touched() || moved) ++count;
+  }
+  std::set<std::string> paths(recent_deleted_.begin(), recent_deleted_.end());
+  for (const std::string& path : paths) count += deleted_.contains(path);
+  return count;
 }
 
 void State::drop_orphans() {

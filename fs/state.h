@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -198,6 +199,14 @@ class State {
   // kernel may still know them, and records about them may follow. Content is
   // shared with `present`, which is to go.
   void keep_orphans(const State& present, const std::vector<Serial>& serials);
+  // Marks are forgotten; the state itself stays as it is.
+  void keep_marks(const std::set<Position>& keep);
+  void set_marks(std::vector<Mark> marks) { marks_ = std::move(marks); }
+  void drop_seals(
+      const std::function<bool(uint32_t, uint64_t, uint32_t)>& gone);
+  // Nodes touched and paths deleted since the last command began, as far as
+  // they still count; to be asked before the mark of its end.
+  uint64_t changed_by_command() const;
   // Forgets unlinked nodes: at the end of a replay nobody has them open.
   void drop_orphans();
   // All records that make this state, up to StartRecord; unlinked nodes too,
@@ -306,6 +315,10 @@ class State {
   Position position_ = 0;
   uint64_t live_bytes_ = 0;
   DeadSink dead_;
+  // Since the last command began (`since_`; 0: none runs).
+  Position since_ = 0;
+  std::vector<Serial> recent_;
+  std::vector<std::string> recent_deleted_;
   // Of the record being applied.
   Position now_ = 0;
   uint32_t by_ = 0;

@@ -374,6 +374,12 @@ Status State::on(const MarkRecord& r) {
   mark.generation = generation_;
   next_mark_ = std::max(next_mark_, mark.id + 1);
   if (mark.kind == MarkKind::kCommandBegin) command_ = mark.command;
+  if (mark.kind == MarkKind::kCommandBegin ||
+      mark.kind == MarkKind::kCommandEnd) {
+    since_ = mark.kind == MarkKind::kCommandBegin ? now_ : 0;
+    recent_.clear();
+    recent_deleted_.clear();
+  }
   marks_.push_back(std::move(mark));
   ++epoch_;
   return {};

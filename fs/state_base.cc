@@ -3,6 +3,7 @@
 // The records of a base map turn what was committed and left alone since into
 // clean lower nodes; what was touched since stays held over the new base.
 #include <algorithm>
+#include <set>
 
 #include "fs/state.h"
 
@@ -232,8 +233,17 @@ void State::base_stands(const BaseChange& change, Position reviewed,
       note_deleted(path, {.base = *change.now});
     return;
   }
-  deleted_.erase(path);
   Link& link = node->links[at];
+  if (reviewed == 0 && link.from == LinkFrom::kMoved && link.origin != path) {
+    // Going back past the commit: it was moved here from elsewhere, and what
+    // the commit put here is as hidden by it as what it replaced.
+    Deleted& hidden = deleted_[path];
+    hidden.base = *change.now;
+    hidden.target.clear();
+    hidden.content = {};
+    return;
+  }
+  deleted_.erase(path);
   Held* dir = find(link.parent);
   if (dir == nullptr || !dir->base) return;  // stands on nothing: stays held
   if (node->links.size() > 1 && node->touched <= reviewed &&

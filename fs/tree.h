@@ -43,6 +43,9 @@
 
 namespace stoplog::fs {
 
+struct GcPolicy;  // fs/gc.h
+struct GcReport;
+
 struct TreeOptions {
   int draft_dir = -1;  // borrowed during open(); duplicated
   int base = -1;       // the workspace's root, opened before any mount; ditto
@@ -174,6 +177,14 @@ class Tree {
   Stats stats() const;
   // Paths of large files that still stand on lower extents.
   std::vector<RelPath> unpinned() const;
+  // Forgets marks by `policy` and gives back what nothing needs any more; other
+  // calls go on beside it.
+  Result<GcReport> gc(const GcPolicy& policy);
+  // The policy by which the slow pool does so by itself.
+  void set_history(const GcPolicy& policy);
+  // Files and directories that changed since the last command began, what it
+  // made and removed again left out.
+  uint64_t changed_by_command() const;
   // Runs queued background work (pinning, sealing, reclaiming) to its end in
   // the calling thread.
   Status settle();

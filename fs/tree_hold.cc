@@ -164,9 +164,10 @@ Status Tree::Impl::revive(NodeId id) {
   Xattrs xattrs = TRY(xattrs_of(view));
   uint32_t segment = 0;
   uint64_t at = 0;
+  Segments::Claim claim;
   if (S_ISREG(st.mode) && st.size > 0) {
     FdHandle fd = TRY(lower_file(view));
-    SegmentRange range = TRY(segments_->allocate(st.size));
+    SegmentRange range = TRY(segments_->allocate(st.size, {}, &claim));
     segment = range.segment;
     at = range.at;
     std::vector<std::byte> block(std::min<uint64_t>(st.size, 1u << 20));
@@ -220,6 +221,7 @@ Result<bool> Tree::Impl::take_from(int fd, Serial serial) {
                       .segment = 0,
                       .at = 0,
                       .hash = {}};
+    Segments::Claim claim;
     if (record.whole) {
       std::vector<std::byte> bytes(st.size);
       size_t n = TRY(sys::pread_full(fd, bytes, 0));
@@ -229,7 +231,7 @@ Result<bool> Tree::Impl::take_from(int fd, Serial serial) {
         continue;
       record.hash = xxh3(bytes);
       if (!bytes.empty()) {
-        SegmentRange range = TRY(segments_->allocate(bytes.size()));
+        SegmentRange range = TRY(segments_->allocate(bytes.size(), {}, &claim));
         TRY(segments_->write(range, bytes));
         record.segment = range.segment;
         record.at = range.at;

@@ -18,7 +18,9 @@
 #include <unordered_set>
 
 #include "fs/fd_cache.h"
+#include "fs/gc.h"
 #include "fs/journal.h"
+#include "fs/ranges.h"
 #include "fs/real.h"
 #include "fs/replay.h"
 #include "fs/segments.h"
@@ -88,6 +90,8 @@ struct NodeView {
   // Untouched: identity.
   Identity identity;
 };
+
+class Origins;  // fs/tree_restore.cc
 
 struct Tree::Impl {
   explicit Impl(const TreeOptions& options);
@@ -231,9 +235,21 @@ struct Tree::Impl {
   void become(State next, std::vector<Invalidation>& out);
   Status checkpoint();
   void tell_name(const RelPath& path, std::vector<Invalidation>& out);
+  // fs/tree_gc.cc
+  Result<GcReport> gc(const GcPolicy& policy);
+  Result<GcReport> gc_locked(const GcPolicy& policy);
+  Status gc_if_due();
+  Result<std::set<Position>> choose_marks(const std::vector<Mark>& marks,
+                                          const GcPolicy& policy,
+                                          Position until);
+  Result<uint64_t> drop_generations();
+  Status free_segments(const RangeSet& needed, uint32_t last, bool dry_run,
+                       GcReport& report);
   // fs/tree_restore.cc
   Status restore_replaced(State& state, Position at);
-  Status restore_one(State& state, const BaseChange& change);
+  Status restore_one(State& state, const BaseChange& change, Origins& origins);
+  Status restore_moved(State& state, const BaseChange& change,
+                       Origins& origins);
   Status restore_content(State& state, Serial serial, const BaseChange& change);
   Result<SegmentRange> store_object(const Sha256Digest& digest, uint64_t size);
 
@@ -309,6 +325,8 @@ struct Tree::Impl {
   std::condition_variable pool_wake_;
   bool pool_stop_ = false, pool_work_ = false;  // by pool_mutex_
   std::mutex work_mutex_;                  // one at a time; before all others
+  std::unique_ptr<GcPolicy> history_;      // by work_mutex_
+  uint64_t gc_at_ = 0;                     // by work_mutex_
   std::mutex verified_mutex_;              // a leaf
   std::unordered_set<uint64_t> verified_;  // seals that were checked
 

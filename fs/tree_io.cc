@@ -165,6 +165,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   bool in_place = false;
   TRY(t.write_in_place(*body, offset, data, in_place));
   SegmentRange range;
+  Segments::Claim claim;
   if (!in_place) {
     {
       std::shared_lock lock(t.mutex_);
@@ -175,7 +176,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
       if (auto last = body->map.find(offset - 1, 1);
           !last.empty() && last[0].where == Where::kSegment)
         behind = {last[0].segment, last[0].at, 1};
-    range = TRY(t.segments_->allocate(data.size(), behind));
+    range = TRY(t.segments_->allocate(data.size(), behind, &claim));
     TRY(t.segments_->write(range, data));
   }
   std::unique_lock lock(t.mutex_);

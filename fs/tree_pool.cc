@@ -68,6 +68,7 @@ Status Tree::Impl::work() {
     if (auto done = pin(serial); !done) result = std::move(done);
   TRY(seal());
   TRY(reclaim(false));
+  TRY(gc_if_due());
   TRY(checkpoint_if_due());
   return result;
 }

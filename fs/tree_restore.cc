@@ -23,30 +23,56 @@ uint64_t free_ino(const State& state, uint64_t wanted) {
   return kNewIno | state.next_serial() << 20;
 }
 
-// The held directory at `path`, adopting it and its parents where needed.
-Result<Serial> hold_dir(State& state, int base, const RelPath& path) {
-  Serial at = kRootSerial;
-  RelPath here;
-  for (std::string_view name : path.components()) {
-    here = here / name;
-    const Held* dir = state.find(at);
-    auto child = State::child(*dir, name);
-    if (child && *child == 0) return fail_errno(ENOENT);
-    if (!child) {
-      Fd fd = TRY(open_deep(base, here.str(), O_PATH));
-      sys::Stat st = TRY(sys::fstat(fd.get()));
-      Serial serial = state.next_serial();
-      TRY(put(state, AdoptRecord{.serial = serial,
-                                 .parent = at,
-                                 .name = std::string(name),
-                                 .ino = free_ino(state, st.ino),
-                                 .base = st}));
-      child = serial;
+}  // namespace
+
+// Held nodes by the place of their base, which is not where the draft shows
+// them when they, or a directory above them, were moved.
+class Origins {
+ public:
+  explicit Origins(const State& state) {
+    for (const auto& [serial, node] : state.nodes()) {
+      if (auto origin = state.origin_of(*node)) serials_[*origin] = serial;
+      for (const Link& link : node->links)
+        if (auto path = state.base_path(link)) serials_[*path] = serial;
     }
-    at = *child;
-    if (!state.find(at)->is_dir()) return fail_errno(ENOTDIR);
   }
-  return at;
+  Serial find(const std::string& path) const {
+    auto it = serials_.find(path);
+    return it == serials_.end() ? 0 : it->second;
+  }
+  void add(const std::string& path, Serial serial) { serials_[path] = serial; }
+
+ private:
+  std::unordered_map<std::string, Serial> serials_;
+};
+
+namespace {
+
+// The held directory whose base is at `path`, adopting it and its parents
+// where needed; 0 when the draft does not show it.
+Result<Serial> hold_dir(State& state, int base, const RelPath& path,
+                        Origins& origins) {
+  if (path.is_root()) return kRootSerial;
+  if (Serial known = origins.find(path.str())) {
+    const Held* node = state.find(known);
+    return node != nullptr && node->is_dir() ? known : 0;
+  }
+  Serial parent = TRY(hold_dir(state, base, path.parent(), origins));
+  if (parent == 0) return 0;
+  // Gone, or something of the draft's own stands there.
+  if (State::child(*state.find(parent), path.name())) return 0;
+  auto fd = open_deep(base, path.str(), O_PATH);
+  if (!fd) return 0;
+  sys::Stat st = TRY(sys::fstat(fd->get()));
+  if (!S_ISDIR(st.mode)) return 0;
+  Serial serial = state.next_serial();
+  TRY(put(state, AdoptRecord{.serial = serial,
+                             .parent = parent,
+                             .name = std::string(path.name()),
+                             .ino = free_ino(state, st.ino),
+                             .base = st}));
+  origins.add(path.str(), serial);
+  return serial;
 }
 
 // The commit changed attributes alone, or (a discard) nothing: the content is
@@ -87,9 +113,22 @@ Result<SegmentRange> Tree::Impl::store_object(const Sha256Digest& digest,
 Status Tree::Impl::restore_content(State& state, Serial serial,
                                    const BaseChange& change) {
   const Held* node = state.find(serial);
-  if (node == nullptr || !node->is_file() || node->body || !change.before ||
+  if (node == nullptr || !node->is_file() || !change.before ||
       kept_in_place(change))
     return {};
+  if (node->body) {
+    // A large file that stood on the real one's bytes at that time.
+    const sys::Stat& lower = node->body->lower;
+    if (!node->body->map.has_lower() || !change.preimage ||
+        !(identity_of(lower) == identity_of(*change.before)) ||
+        !(fingerprint_of(lower) == fingerprint_of(*change.before)))
+      return {};
+    SegmentRange range = TRY(store_object(*change.preimage, lower.size));
+    return put(state, PinRecord{.serial = serial,
+                                .segment = range.segment,
+                                .at = range.at,
+                                .hash = {}});
+  }
   TakeRecord take{.serial = serial,
                   .base = *change.before,
                   .whole = true,
@@ -107,44 +146,52 @@ Status Tree::Impl::restore_content(State& state, Serial serial,
   return put(state, std::move(take));
 }
 
-Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
-  RelPath path = change.from ? *change.from : change.path;
-  auto parent = hold_dir(state, base_->get(), path.parent());
-  // Absent or no directory in that state: nothing of it was seen.
-  if (!parent) return {};
-  std::string name(path.name());
-  auto child = State::child(*state.find(*parent), name);
-  if (change.from) {
-    // Not moved yet at that time: it is moved back in the draft.
-    if (!child && change.now) {
-      Serial serial = state.next_serial();
-      TRY(put(state, AdoptRecord{.serial = serial,
-                                 .parent = *parent,
-                                 .name = name,
-                                 .ino = free_ino(state, change.now->ino),
-                                 .base = *change.now}));
-      // Touched, so that it stays when its base is found elsewhere.
-      TRY(put(state, SetAttrRecord{.serial = serial,
-                                   .own = kOwnAll,
-                                   .by_user = true,
-                                   .mode = change.now->mode & 07777,
-                                   .uid = change.now->uid,
-                                   .gid = change.now->gid,
-                                   .atime = change.now->atime,
-                                   .mtime = change.now->mtime,
-                                   .ctime = change.now->ctime}));
-      if (auto to = hold_dir(state, base_->get(), change.path.parent()))
-        TRY(put(state, GoneRecord{.dir = *to,
-                                  .names = {std::string(change.path.name())}}));
-    }
-    return {};
-  }
-  if (child && *child == 0) return {};  // deleted then, deleted still
-  if (child) return restore_content(state, *child, change);
+// Not moved yet at that time: it is moved back in the draft.
+Status Tree::Impl::restore_moved(State& state, const BaseChange& change,
+                                 Origins& origins) {
+  if (!change.now || origins.find(change.from->str()) != 0) return {};
+  Serial parent =
+      TRY(hold_dir(state, base_->get(), change.from->parent(), origins));
+  std::string name(change.from->name());
+  if (parent == 0 || State::child(*state.find(parent), name)) return {};
+  Serial serial = state.next_serial();
+  TRY(put(state, AdoptRecord{.serial = serial,
+                             .parent = parent,
+                             .name = name,
+                             .ino = free_ino(state, change.now->ino),
+                             .base = *change.now}));
+  // Touched, so that it stays when its base is found elsewhere.
+  TRY(put(state, SetAttrRecord{.serial = serial,
+                               .own = kOwnAll,
+                               .by_user = true,
+                               .mode = change.now->mode & 07777,
+                               .uid = change.now->uid,
+                               .gid = change.now->gid,
+                               .atime = change.now->atime,
+                               .mtime = change.now->mtime,
+                               .ctime = change.now->ctime}));
+  origins.add(change.from->str(), serial);
+  Serial to = TRY(hold_dir(state, base_->get(), change.path.parent(), origins));
+  if (to == 0) return {};
+  return put(state,
+             GoneRecord{.dir = to, .names = {std::string(change.path.name())}});
+}
+
+Status Tree::Impl::restore_one(State& state, const BaseChange& change,
+                               Origins& origins) {
+  if (change.from) return restore_moved(state, change, origins);
+  // Held then, wherever the draft shows it.
+  if (Serial held = origins.find(change.path.str()))
+    return restore_content(state, held, change);
+  Serial parent =
+      TRY(hold_dir(state, base_->get(), change.path.parent(), origins));
+  std::string name(change.path.name());
+  // The draft did not show what the base had there.
+  if (parent == 0 || State::child(*state.find(parent), name)) return {};
   if (!change.before) {
     // Made by the commit: that state did not have it.
     if (!change.now) return {};
-    return put(state, UnlinkRecord{.parent = *parent,
+    return put(state, UnlinkRecord{.parent = parent,
                                    .name = name,
                                    .time = sys::coarse_now(),
                                    .lower = change.now,
@@ -155,7 +202,7 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
   if (kept_in_place(change) && same_attributes(*change.now, before)) return {};
   if (S_ISLNK(before.mode)) {
     TRY(put(state, CreateRecord{.serial = serial,
-                                .parent = *parent,
+                                .parent = parent,
                                 .name = name,
                                 .ino = free_ino(state, before.ino),
                                 .mode = before.mode,
@@ -169,10 +216,11 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change) {
   }
   TRY(put(state,
           AdoptRecord{.serial = serial,
-                      .parent = *parent,
+                      .parent = parent,
                       .name = name,
                       .ino = free_ino(state, before.ino),
                       .base = kept_in_place(change) ? *change.now : before}));
+  origins.add(change.path.str(), serial);
   TRY(put(state, SetAttrRecord{.serial = serial,
                                .own = kOwnAll,
                                .by_user = true,
@@ -189,8 +237,9 @@ Status Tree::Impl::restore_replaced(State& state, Position at) {
   for (BaseMapRecord& map : TRY(base_maps_since(draft_dir_.get(), at))) {
     std::vector<BaseChange> downward = map.changes;
     std::ranges::sort(downward, {}, &BaseChange::path);
+    Origins origins(state);
     for (const BaseChange& change : downward)
-      TRY_CTX(restore_one(state, change), change.path.str());
+      TRY_CTX(restore_one(state, change, origins), change.path.str());
     map.reviewed = 0;  // whatever is held stays held, over the new base
     TRY(put(state, std::move(map)));
   }

@@ -34,13 +34,18 @@ Result<Mark> Tree::mark(MarkKind kind, uint32_t command,
             .time = Clock::real().now(),
             .name = std::string(name)};
   TRY(t.append({MarkRecord{mark}}));
-  if (!t.unsealed_.empty()) t.wake_pool();
+  if (!t.unsealed_.empty() || kind == MarkKind::kCommandEnd) t.wake_pool();
   return t.state_.marks().back();
 }
 
 std::vector<Mark> Tree::marks() const {
   std::shared_lock lock(impl_->mutex_);
   return impl_->state_.marks();
+}
+
+uint64_t Tree::changed_by_command() const {
+  std::shared_lock lock(impl_->mutex_);
+  return impl_->state_.changed_by_command();
 }
 
 Position Tree::position() const {
@@ -87,16 +92,8 @@ Status Tree::Impl::checkpoint() {
   std::unique_lock lock(mutex_);
   TRY(start_generation(state_));
   state_.set_generation(journal_->generation());
-  // Generations that no mark needs go.
-  for (uint32_t number : TRY(list_generations(draft_dir_.get()))) {
-    if (number >= journal_->generation()) continue;
-    bool needed = std::ranges::any_of(
-        state_.marks(), [&](const Mark& m) { return m.generation == number; });
-    if (needed) continue;
-    Fd dir = TRY(sys::openat(draft_dir_.get(), layout::kJournalDir,
-                             O_RDONLY | O_DIRECTORY));
-    TRY(sys::unlinkat(dir.get(), layout::generation_name(number)));
-  }
+  lock.unlock();
+  TRY(drop_generations());
   return {};
 }
 
@@ -109,7 +106,8 @@ Result<State> Tree::Impl::state_at(Position at) {
   }
   Replayed replayed = TRY(replay(draft_dir_.get(), at));
   if (replayed.damaged)
-    return fail(Code::kCorrupt, "the journal is damaged before that mark");
+    return fail(Code::kCorrupt, "the journal is damaged before that mark: {}",
+                replayed.notes.empty() ? "" : replayed.notes.front());
   return std::move(replayed.state);
 }
 
@@ -117,6 +115,7 @@ Result<Mark> Tree::rollback(Position to) {
   Impl& t = *impl_;
   // Also the way out of a damaged journal: to a mark before the damage.
   bool repairs = t.read_only_;
+  std::lock_guard one(t.work_mutex_);
   State target = TRY(t.state_at(to));
   TRY(t.restore_replaced(target, to));
   std::vector<Invalidation> out;
@@ -295,6 +294,7 @@ void Tree::Impl::pin_bases(std::span<const BaseChange> changes) {
 Status Tree::fork_into(int to_dir, Position at) {
   Impl& t = *impl_;
   TRY(t.writable());
+  std::lock_guard one(t.work_mutex_);
   State state = TRY(t.state_at(at));
   TRY(t.restore_replaced(state, at));
   OpenRecord open;

@@ -208,7 +208,10 @@ class TreeImport {
   fs::RangeSet present_;
 };
 
-Result<std::set<Sha256Digest>> preimages(int draft_dir, fs::Position until) {
+}  // namespace
+
+Result<std::set<Sha256Digest>> replaced_objects(int draft_dir,
+                                                fs::Position until) {
   std::set<Sha256Digest> ids;
   fs::HistoryVisitor visitor;
   visitor.before = [&](const fs::State&, const fs::Logged& logged) -> Status {
@@ -220,8 +223,6 @@ Result<std::set<Sha256Digest>> preimages(int draft_dir, fs::Position until) {
   TRY(fs::walk_history(draft_dir, {.until = until}, visitor));
   return ids;
 }
-
-}  // namespace
 
 Status export_tree(BundleWriter& out, const ExportTree& what) {
   TRY(export_journal(out, what));
@@ -239,7 +240,7 @@ Status import_tree(BundleReader& in, const ImportTree& what) {
 Result<ObjectsOut> export_objects(BundleWriter& out, ObjectStore& store,
                                   int draft_dir, fs::Position until) {
   ObjectsOut count;
-  for (const Sha256Digest& id : TRY(preimages(draft_dir, until))) {
+  for (const Sha256Digest& id : TRY(replaced_objects(draft_dir, until))) {
     if (!TRY(store.has(id))) {
       ++count.missing;
       continue;

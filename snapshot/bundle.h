@@ -48,6 +48,9 @@ struct ObjectsOut {
 };
 Result<ObjectsOut> export_objects(BundleWriter& out, ObjectStore& store,
                                   int draft_dir, fs::Position until);
+// The objects that marks of this draft need.
+Result<std::set<Sha256Digest>> replaced_objects(
+    int draft_dir, fs::Position until = UINT64_MAX);
 // Code::kCorrupt when one has not the digest that it is named by. `scratch` is
 // a directory for unnamed files.
 Status import_objects(BundleReader& in, ObjectStore& store, int scratch);

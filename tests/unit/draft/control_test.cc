@@ -52,6 +52,9 @@ class FakeCore final : public DaemonCore {
   }
   std::vector<RunningCommand> running() const override { return commands_; }
   Status settle() override { return {}; }
+  Result<GcDone> gc(const Gc& how) override {
+    return GcDone{.marks = how.max_age.value_or(0), .bytes = 7};
+  }
   Result<fs::Mark> barrier() override {
     return fs::Mark{.id = 7, .kind = fs::MarkKind::kBarrier, .position = 99};
   }
@@ -218,6 +221,7 @@ TEST_CASE("records of the tree travel unharmed") {
   Daemon daemon(place, place.draft.id);
   Client client = place.connect();
   CHECK(client.settle());
+  CHECK(client.gc({.max_age = 3, .max_bytes = {}})->marks == 3);
   CHECK(client.barrier()->position == 99);
   CHECK(client.snapshot("a b\xff")->name == "a b\xff");
   CHECK(client.rollback(1234567890123)->position == 1234567890123);

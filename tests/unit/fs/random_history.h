@@ -67,9 +67,10 @@ class RandomHistory {
     mark();
   }
   void mark() {
-    auto made = f.tree->mark(fs::MarkKind::kNamed, 0, "");
+    auto made = f.tree->mark(fs::MarkKind::kCommandEnd, ++command_, "");
     if (!made) FAIL(made.error().text());
     marks[made->position] = dump(made->position);
+    log += fmt::format("mark {}\n", made->position);
   }
   std::string dump(fs::Position at) { return dump(f.draft.fd(), at); }
   std::string dump(int draft, fs::Position at) {
@@ -106,6 +107,7 @@ class RandomHistory {
 
  private:
   const bool commits_;
+  uint32_t command_ = 0;
   std::string noise(size_t size) {
     std::string text(size, '\0');
     for (size_t i = 0; i + 4 <= size; i += 4) {
@@ -120,18 +122,24 @@ class RandomHistory {
                                          "d/m",   "d/e/n", "t",   "u"};
     return kPaths[below(std::size(kPaths))];
   }
+  std::string log;  // what was done, for a failure
+  void note(std::string_view what, const std::string& names, int error) {
+    log += fmt::format("{} {}: {}\n", what, names, error);
+  }
   void step() {
+    const std::string from = path(), to = path();
     switch (below(14)) {
       case 0:
       case 1:
-        f.create(path(), noise(below(9000)));
+        note("create", from, f.create(from, noise(below(9000))));
         break;
       case 2:
       case 3:
       case 4: {
         std::string name = path();
         if (f.at(name) != 0)
-          f.write(name, noise(1 + below(20000)), below(3) * 4096);
+          note("write", name,
+               f.write(name, noise(1 + below(20000)), below(3) * 4096));
         break;
       }
       case 5: {
@@ -140,10 +148,10 @@ class RandomHistory {
         break;
       }
       case 6:
-        f.unlink(path());
+        note("unlink", from, f.unlink(from));
         break;
       case 7:
-        f.rename(path(), path());
+        note("rename", from + " " + to, f.rename(from, to));
         break;
       case 8:
       case 9:
@@ -168,8 +176,10 @@ class RandomHistory {
     auto it = marks.begin();
     std::advance(it, static_cast<long>(below(marks.size())));
     auto done = f.tree->rollback(it->first);
-    if (!done) FAIL(done.error().text());
+    if (!done) FAIL(log + done.error().text());
+    log += fmt::format("rollback {} -> {}\n", it->first, done->position);
     marks[done->position] = dump(done->position);
+    INFO(log);
     CHECK(marks[done->position] == it->second);
   }
   // One regular file, as a commit would do it.
@@ -182,8 +192,15 @@ class RandomHistory {
                                .at = reviewed,
                                .objects = f.options.objects});
     REQUIRE(view);
+    auto changes = (*view)->changes();
+    REQUIRE(changes);
     for (const char* name : {"a", "b", "d/c"}) {
       RelPath at = *RelPath::parse(name);
+      // What was moved away from there and not written to stands on it.
+      bool stands = false;
+      for (const fs::RawChange& change : *changes)
+        stands = stands || change.from == at;
+      if (stands) continue;
       auto state = (*view)->draft_state(at);
       REQUIRE(state);
       auto before = sys::statat(f.base.fd(), name);
@@ -206,6 +223,8 @@ class RandomHistory {
       change.now = *sys::statat(f.base.fd(), name);
       auto done = f.tree->commit_base(reviewed, {{change}});
       if (!done) FAIL(done.error().text());
+      log += fmt::format("commit {} at {} reviewed {}\n", name, done->position,
+                         reviewed);
       return;
     }
   }

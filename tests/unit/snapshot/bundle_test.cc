@@ -186,7 +186,7 @@ TEST_CASE("only names that an export writes are sections") {
 }
 
 TEST_CASE("a random history comes through a bundle with every mark") {
-  for (unsigned seed = 1; seed <= 8; ++seed) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
     RandomHistory h(seed, false);
     h.run(120);

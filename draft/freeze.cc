@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/freeze.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "base/child.h"
+#include "base/sys_file.h"
+#include "jail/proc_tree.h"
+
+namespace stoplog::draft {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kPatience = std::chrono::seconds(5);
+constexpr uint64_t kMaxMaps = 64u << 20;
+
+Result<std::string> proc_text(pid_t pid, const char* name) {
+  return sys::read_file(AT_FDCWD, fmt::format("/proc/{}/{}", pid, name),
+                        kMaxMaps);
+}
+
+// The letter of its state; 0 when it is gone.
+char state_of(pid_t pid) {
+  auto text = proc_text(pid, "stat");
+  // The name in brackets may hold anything, brackets too.
+  size_t at = text ? text->rfind(") ") : std::string::npos;
+  return at == std::string::npos || at + 2 >= text->size() ? '\0'
+                                                           : (*text)[at + 2];
+}
+
+bool is_gone(char state) { return state == 0 || state == 'Z' || state == 'X'; }
+
+// The freezer of a group of our own making, version 2.
+Result<Fd> freezer_of(pid_t init) {
+  std::string text = TRY(proc_text(init, "cgroup"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("0::")) continue;
+    std::string path = line.substr(3);
+    if (path.find("/stoplog-") == std::string::npos) break;
+    return sys::openat(AT_FDCWD, "/sys/fs/cgroup" + path + "/cgroup.freeze",
+                       O_WRONLY);
+  }
+  return fail_errno(ENOENT);
+}
+
+template <typename Check>
+Status wait_until(Check done) {
+  auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end)
+      return fail_errno(ETIMEDOUT, "the command does not hold still");
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return {};
+}
+
+bool is_frozen(pid_t init) {
+  std::string text = proc_text(init, "cgroup").value_or("");
+  size_t at = text.find("0::");
+  if (at == std::string::npos) return false;
+  std::string path = text.substr(at + 3, text.find('\n', at) - at - 3);
+  auto events = sys::read_file(
+      AT_FDCWD, "/sys/fs/cgroup" + path + "/cgroup.events", 4096);
+  return events && events->find("frozen 1") != std::string::npos;
+}
+
+struct Mapping {
+  dev_t dev = 0;
+  uint64_t ino = 0;
+  std::string path;
+};
+
+// "7f00-7f10 rw-s 00000000 00:2d 12345      /path with spaces"
+std::vector<Mapping> shared_mappings(const std::string& maps) {
+  std::vector<Mapping> found;
+  std::istringstream lines(maps);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string range, mode, offset, device, path;
+    Mapping m;
+    fields >> range >> mode >> offset >> device >> m.ino >> std::ws;
+    std::getline(fields, path);
+    if (mode.size() < 4 || mode[1] != 'w' || mode[3] != 's' || path.empty())
+      continue;
+    unsigned major = 0, minor = 0;
+    if (std::sscanf(device.c_str(), "%x:%x", &major, &minor) != 2) continue;
+    m.dev = ::makedev(major, minor);
+    m.path = path;
+    found.push_back(std::move(m));
+  }
+  return found;
+}
+
+}  // namespace
+
+Frozen::Frozen(Frozen&& other) noexcept
+    : cgroup_(std::move(other.cgroup_)),
+      stopped_(std::exchange(other.stopped_, {})),
+      pids_(std::move(other.pids_)) {}
+
+Frozen::~Frozen() {
+  if (cgroup_) (void)sys::write_full(cgroup_.get(), "0");
+  // Children first: init then finds none of them stopped.
+  for (auto pid = stopped_.rbegin(); pid != stopped_.rend(); ++pid)
+    (void)::kill(*pid, SIGCONT);
+}
+
+Result<Frozen> Frozen::stop(pid_t init) {
+  Frozen frozen;
+  if (auto freezer = freezer_of(init);
+      freezer && sys::write_full(freezer->get(), "1")) {
+    frozen.cgroup_ = std::move(*freezer);
+    TRY(wait_until([&] { return is_frozen(init); }));
+    frozen.pids_ = jail::descendants(init);
+    return frozen;
+  }
+  TRY(frozen.stop_all(init));
+  return frozen;
+}
+
+// Until a look around finds nobody new: who is still running may fork.
+Status Frozen::stop_all(pid_t init) {
+  if (::kill(init, SIGSTOP) != 0) return fail_errno(errno);
+  stopped_.push_back(init);
+  std::set<pid_t> seen;
+  return wait_until([&] {
+    bool still = true;
+    pids_ = jail::descendants(init);
+    for (pid_t pid : pids_) {
+      char state = state_of(pid);
+      if (seen.insert(pid).second) {
+        still = false;
+        if (state == 'T' || is_gone(state)) continue;  // not ours to wake
+        if (::kill(pid, SIGSTOP) == 0) stopped_.push_back(pid);
+      } else if (state != 'T' && state != 't' && !is_gone(state)) {
+        still = false;
+      }
+    }
+    return still;
+  });
+}
+
+Status sync_mappings_here(const std::vector<pid_t>& pids,
+                          const MappedAt& where) {
+  Fd root = TRY(sys::openat(AT_FDCWD, where.mount, O_RDONLY | O_DIRECTORY));
+  dev_t dev = TRY(sys::fstat(root.get())).dev;
+  std::set<std::string> done;
+  for (pid_t pid : pids) {
+    auto maps = proc_text(pid, "maps");
+    if (!maps) continue;  // it ended
+    for (const Mapping& m : shared_mappings(*maps)) {
+      if (m.dev != dev || !m.path.starts_with(where.workspace + "/")) continue;
+      std::string path = m.path.substr(where.workspace.size() + 1);
+      if (path.ends_with(" (deleted)") || !done.insert(path).second) continue;
+      auto fd = sys::open_beneath(root.get(), path, O_RDONLY | O_NONBLOCK);
+      if (!fd && fd.error().err() == ENOENT) continue;  // moved or removed
+      TRY_CTX(sys::fsync(TRY_CTX(std::move(fd), path).get()), path);
+    }
+  }
+  return {};
+}
+
+Status sync_mappings(const std::vector<pid_t>& pids, const MappedAt& where) {
+  std::vector<std::string> argv = {"stoplog",         "daemon",
+                                   "--sync-mappings", where.mount,
+                                   "--mapped-at",     where.workspace};
+  for (pid_t pid : pids) argv.push_back(std::to_string(pid));
+  Child child = TRY(Child::spawn(
+      {.argv = argv, .program = "/proc/self/exe", .die_with_parent = true}));
+  pollfd ended{child.pidfd(), POLLIN, 0};
+  int ready = ::poll(&ended, 1, 10'000);
+  if (ready <= 0) {
+    (void)child.kill(SIGKILL);
+    return fail_errno(ETIMEDOUT, "mapped files cannot be written back");
+  }
+  sys::ExitStatus status = TRY(child.wait());
+  if (!status.ok())
+    return fail_errno(EIO, "mapped files cannot be written back");
+  return {};
+}
+
+}  // namespace stoplog::draft

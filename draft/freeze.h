@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A running command held still for a moment, so that a mark sees what its
+// programs have written: by the cgroup freezer where its group is of version 2,
+// else by stopping every process, its init first (which would tell of the
+// stops otherwise).
+//
+//   Frozen frozen = TRY(Frozen::stop(init_pid));
+//   TRY(sync_mappings(frozen.pids(), {.mount = ..., .workspace = ...}));
+//   ... mark ...                        // goes on when `frozen` is destroyed
+//
+// A process that is stopped already (Ctrl-Z) stays stopped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace stoplog::draft {
+
+class Frozen {
+ public:
+  // ETIMEDOUT when it does not come to rest within a few seconds.
+  static Result<Frozen> stop(pid_t init);
+  Frozen(Frozen&& other) noexcept;
+  Frozen& operator=(Frozen&&) = delete;
+  ~Frozen();
+  // Everything that runs in the command, init aside.
+  const std::vector<pid_t>& pids() const { return pids_; }
+
+ private:
+  Frozen() = default;
+  Status stop_all(pid_t init);
+  Fd cgroup_;                   // "cgroup.freeze", when that is the way
+  std::vector<pid_t> stopped_;  // by us, init first
+  std::vector<pid_t> pids_;
+};
+
+// Where the command's programs see the workspace, and where we do.
+struct MappedAt {
+  std::string mount;
+  std::string workspace;
+};
+// Writes back what they stored through shared writable mappings of files in
+// the workspace: the kernel keeps such stores to itself otherwise. Done by a
+// process of its own (the program itself, `daemon --sync-mappings`), for no
+// thread of the daemon may wait for its own mount.
+Status sync_mappings(const std::vector<pid_t>& pids, const MappedAt& where);
+// What that process does.
+Status sync_mappings_here(const std::vector<pid_t>& pids,
+                          const MappedAt& where);
+
+}  // namespace stoplog::draft

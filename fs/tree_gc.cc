@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Giving back what nothing needs any more, beside a living mount. The order
+// makes a crash harmless: first a durable generation without the marks that
+// go, then older generations, then content.
+#include "fs/gc.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sys_node.h"
+#include "fs/history.h"
+#include "fs/layout.h"
+#include "fs/tree_impl.h"
+
+namespace stoplog::fs {
+namespace {
+
+constexpr int64_t kBarrierAge = 3600;  // seconds
+constexpr uint64_t kPage = 4096;
+
+std::function<bool(const Mark&)> among(const std::set<Position>& keep) {
+  return [&keep](const Mark& mark) { return keep.contains(mark.position); };
+}
+
+}  // namespace
+
+std::set<Position> marks_to_keep(const std::vector<Mark>& marks,
+                                 const GcPolicy& policy, const timespec& now,
+                                 size_t drop) {
+  uint32_t last = 0;
+  for (const Mark& mark : marks) last = std::max(last, mark.command);
+  std::set<Position> keep;
+  for (const Mark& mark : marks) {
+    int64_t age = now.tv_sec - mark.time.tv_sec;
+    bool of_command = mark.kind == MarkKind::kCommandBegin ||
+                      mark.kind == MarkKind::kCommandEnd;
+    bool sacred = mark.kind == MarkKind::kNamed || &mark == &marks.back() ||
+                  (of_command && mark.command == last);
+    if (mark.kind == MarkKind::kBarrier && age < kBarrierAge) sacred = true;
+    if (mark.kind == MarkKind::kCommit) {
+      if (!keep.empty()) keep.insert(mark.position);
+      continue;
+    }
+    bool old = mark.kind == MarkKind::kBarrier ||
+               (policy.max_age && age > static_cast<int64_t>(*policy.max_age));
+    if (!sacred && old) continue;
+    if (!sacred && drop > 0) {
+      --drop;
+      continue;
+    }
+    keep.insert(mark.position);
+  }
+  return keep;
+}
+
+Result<GcReport> Tree::gc(const GcPolicy& policy) { return impl_->gc(policy); }
+
+// How many of the oldest marks must go for what is left to fit.
+Result<std::set<Position>> Tree::Impl::choose_marks(
+    const std::vector<Mark>& marks, const GcPolicy& policy, Position until) {
+  const timespec now = Clock::real().now();
+  std::set<Position> keep = marks_to_keep(marks, policy, now);
+  if (!policy.max_bytes) return keep;
+  auto fits = [&](const std::set<Position>& some) -> Result<bool> {
+    RangeSet needed;
+    TRY(add_needed(draft_dir_.get(), {.until = until, .keep = among(some)},
+                   needed));
+    return needed.bytes() <= *policy.max_bytes;
+  };
+  if (TRY(fits(keep))) return keep;
+  size_t low = 0, high = keep.size();  // low does not fit
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (TRY(fits(marks_to_keep(marks, policy, now, middle))))
+      high = middle;
+    else
+      low = middle;
+  }
+  return marks_to_keep(marks, policy, now, high);
+}
+
+// Removes generations before the present one that hold no mark.
+Result<uint64_t> Tree::Impl::drop_generations() {
+  std::set<uint32_t> needed;
+  uint32_t present = 0;
+  {
+    std::shared_lock lock(mutex_);
+    for (const Mark& mark : state_.marks()) needed.insert(mark.generation);
+    present = journal_->generation();
+  }
+  uint64_t removed = 0;
+  Fd dir = TRY(sys::openat(draft_dir_.get(), layout::kJournalDir,
+                           O_RDONLY | O_DIRECTORY));
+  for (uint32_t number : TRY(list_generations(draft_dir_.get()))) {
+    if (number >= present || needed.contains(number)) continue;
+    TRY(sys::unlinkat(dir.get(), layout::generation_name(number)));
+    ++removed;
+  }
+  if (removed > 0) TRY(sys::fsync(dir.get()));
+  return removed;
+}
+
+Status Tree::Impl::free_segments(const RangeSet& needed, uint32_t last,
+                                 bool dry_run, GcReport& report) {
+  for (uint32_t number : TRY(segments_->list())) {
+    if (number > last) continue;
+    sys::Stat before =
+        TRY(sys::statat(segments_->dir(), layout::segment_name(number)));
+    if (!needed.has(number)) {
+      if (!dry_run) TRY(segments_->remove(number));
+      ++report.segments;
+      // What a fork shares is freed by the last of them.
+      if (before.nlink == 1) report.bytes += before.blocks * 512;
+      continue;
+    }
+    if (before.nlink > 1 || !segments_->is_mutable(number)) continue;
+    uint64_t gaps = 0;
+    for (const SegmentRange& gap : needed.gaps(number, before.size)) {
+      uint64_t begin = (gap.at + kPage - 1) / kPage * kPage;
+      uint64_t end = (gap.at + gap.length) / kPage * kPage;
+      if (begin >= end) continue;
+      gaps += end - begin;
+      if (dry_run) continue;
+      auto done = segments_->punch({number, begin, end - begin});
+      if (!done && done.error().err() == EOPNOTSUPP) break;
+      TRY(std::move(done));
+    }
+    if (dry_run) {
+      report.bytes += std::min(gaps, before.blocks * 512);
+      continue;
+    }
+    sys::Stat after =
+        TRY(sys::statat(segments_->dir(), layout::segment_name(number)));
+    report.bytes +=
+        (before.blocks - std::min(before.blocks, after.blocks)) * 512;
+  }
+  return {};
+}
+
+Result<GcReport> Tree::Impl::gc(const GcPolicy& policy) {
+  std::lock_guard one(work_mutex_);
+  return gc_locked(policy);
+}
+
+// With work_mutex_ held: no pin, no rollback and no fork is under way.
+Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
+  TRY(writable());
+  GcReport report;
+  std::vector<Mark> marks;
+  Position until = 0;
+  {
+    std::shared_lock lock(mutex_);
+    marks = state_.marks();
+    until = journal_->position();
+  }
+  std::set<Position> keep = TRY(choose_marks(marks, policy, until));
+  report.marks = marks.size() - keep.size();
+  RangeSet needed;
+  uint32_t last = 0, present = 0;
+  {
+    std::unique_lock lock(mutex_);
+    add_needed(state_, needed);  // open files without a name, too
+    // What was allocated and is not yet on record.
+    for (const SegmentRange& range : segments_->claimed()) needed.add(range);
+    segments_->seal_all();
+    last = segments_->next_number() - 1;
+    if (!policy.dry_run) {
+      // Marks that were taken meanwhile stay.
+      for (const Mark& mark : state_.marks())
+        if (mark.position > until) keep.insert(mark.position);
+      std::vector<Mark> before = state_.marks();
+      state_.keep_marks(keep);
+      if (auto started = start_generation(state_); !started) {
+        state_.set_marks(std::move(before));
+        return std::unexpected(std::move(started).error());
+      }
+      state_.set_generation(journal_->generation());
+      dead_.clear();
+      dead_bytes_ = 0;
+    }
+    present = journal_->generation();
+  }
+  if (!policy.dry_run) report.generations = TRY(drop_generations());
+  // With a dry run the present generation's marks are in its file only.
+  TRY(add_needed(
+      draft_dir_.get(),
+      {.until = policy.dry_run ? until : kEnd,
+       .keep = among(keep),
+       .generation =
+           [&](uint32_t number) { return policy.dry_run || number < present; }},
+      needed));
+  {
+    std::shared_lock lock(mutex_);
+    keep_seals_whole(state_.seal_table(), needed);
+  }
+  report.kept_bytes = needed.bytes();
+  TRY(free_segments(needed, last, policy.dry_run, report));
+  if (!policy.dry_run) {
+    std::unique_lock lock(mutex_);
+    state_.drop_seals([&](uint32_t segment, uint64_t at, uint32_t length) {
+      return segment <= last &&
+             !needed.covers({.segment = segment, .at = at, .length = length});
+    });
+    std::lock_guard leaf(verified_mutex_);
+    verified_.clear();
+  }
+  return report;
+}
+
+void Tree::set_history(const GcPolicy& policy) {
+  std::lock_guard one(impl_->work_mutex_);
+  impl_->history_ = std::make_unique<GcPolicy>(policy);
+}
+
+// By itself, when the segments have outgrown what the policy gives them. Looks
+// again only after much was written: what is live may be larger than that.
+Status Tree::Impl::gc_if_due() {
+  if (!history_ || !history_->max_bytes) return {};
+  uint64_t written = segments_->allocated();
+  uint64_t step = std::max<uint64_t>(*history_->max_bytes / 4, kReclaimAt);
+  if (gc_at_ == 0) gc_at_ = written + step;
+  if (written < gc_at_) return {};
+  gc_at_ = written + step;
+  if (TRY(segments_->disk_bytes()) <= *history_->max_bytes) return {};
+  GcReport report = TRY(gc_locked(*history_));
+  log::info("gave back {} bytes of history, {} marks", report.bytes,
+            report.marks);
+  return {};
+}
+
+}  // namespace stoplog::fs

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/gc.h"
+
+#include "catch_shim.h"
+#include "fs/history.h"
+#include "random_history.h"
+
+using namespace stoplog;
+using namespace stoplog::fs;
+using stoplog::test::RandomHistory;
+using stoplog::test::TempDir;
+using stoplog::test::TreeFixture;
+namespace stdfs = std::filesystem;
+
+namespace {
+
+uint64_t disk_bytes(const TempDir& draft) {
+  uint64_t sum = 0;
+  for (const auto& e : stdfs::directory_iterator(draft / "segments")) {
+    struct stat st;
+    if (::stat(e.path().c_str(), &st) == 0) sum += uint64_t(st.st_blocks) * 512;
+  }
+  return sum;
+}
+
+// Every mark that the tree still has shows what it showed.
+void check_marks(RandomHistory& h) {
+  for (const Mark& mark : h.f.tree->marks()) {
+    auto known = h.marks.find(mark.position);
+    if (known == h.marks.end()) continue;
+    INFO("mark " << mark.position);
+    CHECK(h.dump(mark.position) == known->second);
+  }
+}
+
+Mark mark_of(MarkKind kind, Position position, uint32_t command, int64_t time) {
+  return {.id = 1,
+          .kind = kind,
+          .position = position,
+          .command = command,
+          .time = {.tv_sec = time, .tv_nsec = 0}};
+}
+
+}  // namespace
+
+TEST_CASE("which marks a policy lets go") {
+  using enum MarkKind;
+  const timespec now{.tv_sec = 100'000, .tv_nsec = 0};
+  std::vector<Mark> marks = {
+      mark_of(kCommit, 1, 0, 100),        mark_of(kCommandBegin, 2, 1, 1000),
+      mark_of(kCommandEnd, 3, 1, 1001),   mark_of(kNamed, 4, 0, 1002),
+      mark_of(kCommit, 5, 0, 1003),       mark_of(kBarrier, 6, 0, 1004),
+      mark_of(kCommandBegin, 7, 2, 9000), mark_of(kCommandEnd, 8, 2, 9001),
+      mark_of(kBarrier, 9, 0, 99'000),    mark_of(kRollback, 10, 2, 99'001)};
+  using Set = std::set<Position>;
+  // Old barriers always go; a commit before every mark says nothing.
+  CHECK(marks_to_keep(marks, {}, now) == Set{2, 3, 4, 5, 7, 8, 9, 10});
+  CHECK(marks_to_keep(marks, {.max_age = 95'000}, now) ==
+        Set{4, 5, 7, 8, 9, 10});
+  // Names, the last command, the newest and what a reader may stand on stay.
+  CHECK(marks_to_keep(marks, {.max_age = 1}, now) == Set{4, 5, 7, 8, 9, 10});
+  CHECK(marks_to_keep(marks, {}, now, 1) == Set{3, 4, 5, 7, 8, 9, 10});
+  CHECK(marks_to_keep(marks, {}, now, 100) == Set{4, 5, 7, 8, 9, 10});
+}
+
+TEST_CASE("gc takes nothing that a mark or a fork of a random history needs") {
+  uint64_t freed = 0, dropped = 0;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    INFO("seed " << seed);
+    RandomHistory h(seed);
+    TempDir fork;
+    Position fork_at = 0;
+    for (int round = 0; round < 4; ++round) {
+      h.run(60);
+      if (round == 1) {
+        fork_at = h.marks.rbegin()->first;
+        REQUIRE(h.f.tree->fork_into(fork.fd(), fork_at));
+      }
+      std::string before = h.dump(kEnd);
+      GcPolicy policy;
+      if (h.below(2) == 0) policy.max_bytes = 50'000 + h.below(300'000);
+      uint64_t disk = disk_bytes(h.f.draft);
+      auto dry = h.f.tree->gc({.max_bytes = policy.max_bytes, .dry_run = true});
+      if (!dry) FAIL(dry.error().text());
+      CHECK(disk_bytes(h.f.draft) == disk);
+      auto report = h.f.tree->gc(policy);
+      if (!report) FAIL(report.error().text());
+      CHECK(report->marks == dry->marks);
+      if (round < 1) CHECK(disk_bytes(h.f.draft) + report->bytes == disk);
+      freed += report->bytes;
+      dropped += report->marks;
+      CHECK(h.dump(kEnd) == before);
+      check_marks(h);
+      // Marks that are gone are gone for the random steps, too.
+      std::map<Position, std::string> left;
+      for (const Mark& mark : h.f.tree->marks())
+        if (h.marks.contains(mark.position))
+          left[mark.position] = h.marks[mark.position];
+      h.marks = left;
+      if (round % 2 == 0) h.f.reopen();
+      check_marks(h);
+      // Once more frees nothing: all of it was found.
+      auto again = h.f.tree->gc({});
+      REQUIRE(again);
+      CHECK(again->segments == 0);
+    }
+    // The fork still has every byte, and collects for itself alone.
+    std::string forked = h.dump(fork.fd(), kEnd);
+    CHECK(forked.find('<') == std::string::npos);
+    {
+      auto tree = Tree::open(
+          {.draft_dir = fork.fd(), .base = h.f.base.fd(), .background = false});
+      REQUIRE(tree);
+      REQUIRE((*tree)->gc({}));
+    }
+    CHECK(h.dump(fork.fd(), kEnd) == forked);
+    check_marks(h);
+  }
+  CHECK(freed > 0);
+  CHECK(dropped > 0);
+}
+
+TEST_CASE("an open file without a name survives gc and a new generation") {
+  TreeFixture f;
+  f.open();
+  f.create("file", std::string(100'000, 'o'));
+  NodeId id = f.at("file");
+  f.unlink("file");
+  REQUIRE(f.tree->mark(MarkKind::kNamed, 0, "m"));
+  REQUIRE(f.tree->gc({}));
+  CHECK(f.read(id) == std::string(100'000, 'o'));
+  // And can be written to: the record must find its node in a replay.
+  std::string text = "more";
+  REQUIRE(f.tree->write(id, 5, std::as_bytes(std::span(text)), {}));
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK_FALSE(f.tree->read_only());
+}
+
+TEST_CASE("writing to what a rollback took away leaves a sound journal") {
+  TreeFixture f;
+  f.open();
+  auto start = f.tree->mark(MarkKind::kNamed, 0, "start");
+  f.create("file", "text");
+  NodeId id = f.at("file");
+  REQUIRE(f.tree->rollback(start->position));
+  std::string text = "more";
+  (void)f.tree->write(id, 5, std::as_bytes(std::span(text)), {});
+  (void)f.tree->setattr(id, {.set = kSetMode, .mode = 0600}, f.caller);
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK_FALSE(f.tree->read_only());
+  CHECK(f.list("") == "");
+}
+
+TEST_CASE(
+    "a program that rewrites the same pages in each command stays small") {
+  TreeFixture f;
+  f.open();
+  f.create("file");
+  constexpr uint64_t kLimit = 40u << 20;
+  f.tree->set_history({.max_bytes = kLimit});
+  for (uint32_t i = 1; i <= 100; ++i) {
+    REQUIRE(f.tree->mark(MarkKind::kCommandBegin, i, ""));
+    CHECK(f.write("file", std::string(1 << 20, char('a' + i % 26))) == 0);
+    CHECK(f.write("file", std::string(1 << 20, char('b' + i % 26)), 1 << 20) ==
+          0);
+    REQUIRE(f.tree->mark(MarkKind::kCommandEnd, i, ""));
+    REQUIRE(f.tree->settle());
+    // A quarter more is written before it looks again.
+    CHECK(disk_bytes(f.draft) <= kLimit + kLimit / 2);
+  }
+  CHECK(f.tree->marks().size() < 60);
+  CHECK(f.tree->changed_by_command() == 0);
+  Position last = 0;
+  for (const Mark& mark : f.tree->marks())
+    if (mark.kind == MarkKind::kCommandBegin) last = mark.position;
+  REQUIRE(f.tree->rollback(last));
+  CHECK(f.read("file")[0] == char('a' + 99 % 26));
+}
+
+TEST_CASE("ten thousand commands replay one stretch of the journal alone") {
+  auto replayed = [](uint32_t commands) {
+    TreeFixture f;
+    f.open();
+    f.create("file");
+    f.create("log");
+    NodeId known[10] = {};
+    for (uint32_t i = 1; i <= commands; ++i) {
+      REQUIRE(f.tree->mark(MarkKind::kCommandBegin, i, ""));
+      // What a small build does, mostly: files that come and go.
+      for (int n = 0; n < 10; ++n) {
+        auto made = f.tree->mknod(kRootId, "tmp", S_IFREG | 0644, 0, f.caller);
+        REQUIRE(made);
+        std::string text = "t";
+        REQUIRE(f.tree->write(made->id, 0, std::as_bytes(std::span(text)), {}));
+        REQUIRE(f.tree->rename(kRootId, "tmp", kRootId,
+                               "out" + std::to_string(n), 0, f.caller));
+        // As the kernel does: what was replaced is forgotten afterwards.
+        NodeId old = std::exchange(known[n], made->id);
+        if (old != 0) f.tree->forget(old, 1);
+      }
+      CHECK(f.tree->changed_by_command() == 10);
+      REQUIRE(f.tree->mark(MarkKind::kCommandEnd, i, ""));
+      if (i % 50 == 0) REQUIRE(f.tree->settle());
+    }
+    f.tree.reset();
+    auto result = replay(f.draft.fd());
+    REQUIRE(result);
+    CHECK_FALSE(result->damaged);
+    CHECK(result->state.nodes().size() < 20);
+    CHECK(result->state.marks().size() == 2 * commands);
+    return result->records;
+  };
+  // Records of one stretch between checkpoints, not of the whole history
+  // (430,000): the journal is begun anew at 16 MiB.
+  CHECK(replayed(10'000) < 250'000);
+}
