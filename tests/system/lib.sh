@@ -20,7 +20,7 @@
 #   not CMD...             CMD must fail
 #   exits N CMD...         CMD must exit with N
 #   same WANT GOT [WHAT]   two strings must be equal
-#   eventually CMD...      CMD must succeed within $PATIENCE (10) seconds
+#   eventually CMD...      CMD must succeed within $PATIENCE (60) seconds
 #   skip REASON            leave, counted as skipped
 #   fail MESSAGE           leave, counted as failed
 #   workspace [DIR]        make $T/w (or DIR) with a small git repository; cd
@@ -65,9 +65,9 @@ same() {
   [ "$1" = "$2" ] || fail "${3:-different}: wanted «$1», got «$2»"
 }
 eventually() {
-  local end=$((SECONDS + ${PATIENCE:-10}))
+  local end=$((SECONDS + ${PATIENCE:-60}))
   until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || fail "still not so after ${PATIENCE:-10} s: $*"
+    [ "$SECONDS" -lt "$end" ] || fail "still not so after ${PATIENCE:-60} s: $*"
     sleep 0.05
   done
 }
