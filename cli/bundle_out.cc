@@ -68,11 +68,11 @@ Result<std::string> ledger_of(const Opened& opened, const draft::Draft& d) {
   auto text =
       sys::read_file(opened.draft_dir.get(), draft::kLedgerFile, kMaxLedger);
   if (!text && text.error().err() == ENOENT) return std::string();
-  std::string all = TRY(std::move(text));
-  if (all.size() < static_cast<uint64_t>(d.ledger_size))
+  if (!text) return text;
+  if (text->size() < static_cast<uint64_t>(d.ledger_size))
     return fail(Code::kCorrupt, "the draft's record is shorter than it was");
-  all.resize(static_cast<size_t>(d.ledger_size));
-  return all;
+  text->resize(static_cast<size_t>(d.ledger_size));
+  return text;
 }
 
 std::string drift_note(const std::vector<std::string>& paths) {

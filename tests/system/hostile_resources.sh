@@ -128,7 +128,7 @@ lifetime() {
   eventually pgrep -f '^sleep 7780' >/dev/null
   kill -9 "$client"
   wait "$client" 2>/dev/null || true
-  PATIENCE=5 eventually gone '^sleep 7780'
+  PATIENCE=30 eventually gone '^sleep 7780'
   J 'echo ALIVE'
   has ALIVE
 

@@ -168,7 +168,7 @@ death() {
     kill -9 "$client"
     wait "$client" 2>/dev/null || true
     if [ -z "$option" ]; then
-      PATIENCE=5 eventually dead
+      PATIENCE=30 eventually dead
     else
       sleep 1
       not dead
