@@ -445,13 +445,13 @@ Result<std::vector<RawChange>> JournalView::changes() const {
 // after the other.
 Status JournalView::each_change(
     const std::function<Status(RawChange)>& visit) const {
-  struct Place {
+  struct Spot {
     RelPath path;
     const Held* node = nullptr;
     size_t link = 0;
     const Deleted* deleted = nullptr;
   };
-  std::vector<Place> places;
+  std::vector<Spot> places;
   bool apart = !state_.root().is_touched();
   for (const auto& [serial, node] : state_.nodes()) {
     if (serial == kRootSerial) continue;
@@ -468,12 +468,12 @@ Status JournalView::each_change(
   if (!apart) return DraftView::each_change(visit);
   for (const auto& [path, deleted] : state_.deleted())
     places.push_back({TRY(RelPath::parse(path)), nullptr, 0, &deleted});
-  std::ranges::stable_sort(places, {}, &Place::path);
+  std::ranges::stable_sort(places, {}, &Spot::path);
   for (size_t i = 0; i < places.size();) {
     Found found;  // of one path
     RelPath path = places[i].path;
     for (; i < places.size() && places[i].path == path; ++i) {
-      const Place& place = places[i];
+      const Spot& place = places[i];
       if (place.node != nullptr)
         found.insert_or_assign(
             path, TRY(change_at(*place.node, place.link, path.str())));
