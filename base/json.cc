@@ -138,7 +138,10 @@ void Json::write(std::string& out, int indent, int depth) const {
   if (holds<uint64_t>()) out += std::to_string(std::get<uint64_t>(value_));
   if (holds<double>()) {
     double v = std::get<double>(value_);
-    out += std::isfinite(v) ? fmt::format("{}", v) : "null";
+    std::string text = std::isfinite(v) ? fmt::format("{}", v) : "null";
+    out += text;
+    // "-0" and "3" would be read back as integers.
+    if (text.find_first_not_of("-0123456789") == text.npos) out += ".0";
   }
   if (is_string()) json_quote(out, string());
   if (is_array()) {
