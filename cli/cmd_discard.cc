@@ -112,15 +112,7 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
                 escape(wanted.front().str()));
   TRY(confirm(yes, plural(paths.size(), "held change")));
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
-  fs::Position position = opened.view->position();
-  if (opened.daemon) {
-    TRY(opened.daemon->commit_base(position, base));
-  } else {
-    TRY(with_tree(context, opened, [&](fs::Tree& tree) -> Status {
-      TRY(tree.commit_base(position, base));
-      return {};
-    }));
-  }
+  TRY(rebase_draft(context, opened, opened.view->position(), base));
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
     for (const RelPath& path : paths) gate::undecide(plan, path);
     return {};

@@ -14,13 +14,19 @@ constexpr OptionSpec kOptions[] = {{"json"}};
 
 Status fork_tree(Context& context, Opened& opened, fs::Position at, int dir,
                  const std::string& path) {
-  if (opened.daemon) return opened.daemon->fork(path, at);
-  return with_tree(context, opened, [&](fs::Tree& tree) -> Status {
-    if (at == opened.view->position())
-      at = TRY(tree.mark(fs::MarkKind::kBarrier, 0, "")).position;
-    TRY(tree.fork_into(dir, at));
-    return draft::fork_home(opened.draft_dir.get(), dir);
-  });
+  // The end of the journal is no mark unless a daemon made it one for us.
+  const bool now = !opened.daemon && at == opened.view->position();
+  return change_draft(
+      context, opened,
+      {.daemon = [&](draft::Client& daemon) -> Status {
+         if (now) at = TRY(daemon.barrier()).position;
+         return daemon.fork(path, at);
+       },
+       .tree = [&](fs::Tree& tree) -> Status {
+         if (now) at = TRY(tree.mark(fs::MarkKind::kBarrier, 0, "")).position;
+         TRY(tree.fork_into(dir, at));
+         return draft::fork_home(opened.draft_dir.get(), dir);
+       }});
 }
 
 Result<int> run(Context& context, const Args& args) {

@@ -50,10 +50,10 @@ Status drop_drafts(Context& context, bool dry_run, Freed& freed) {
 // Through the daemon while it lives, else under the draft's lock.
 Result<draft::GcDone> collect_one(Context& context, const draft::Draft& d,
                                   const draft::Gc& how) {
-  if (auto client = TRY(context.daemon(d))) return client->gc(how);
   const draft::Layout& layout = *TRY(context.layout());
-  draft::DraftLock lock = TRY(draft::DraftLock::take(
+  draft::Reached reached = TRY(draft::reach(
       layout, d.id, draft::LockMode::kExclusive, std::chrono::seconds(3)));
+  if (reached.daemon) return reached.daemon->gc(how);
   Fd dir =
       TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
   if (TRY(fs::list_generations(dir.get())).empty()) return draft::GcDone{};

@@ -16,6 +16,31 @@ Result<fs::Mark> last_begin(const std::vector<fs::Mark>& marks) {
   return fail(Code::kUsage, "no command was run in this draft yet");
 }
 
+Status ask_daemon(Context& context, draft::Client& daemon, fs::Position to) {
+  auto done = daemon.rollback(to);
+  if (!done && done.error().err() == EBUSY)
+    return std::unexpected(
+        Error(Code::kRefused, "cannot roll back while a command runs")
+            .with_hint("`stoplog stop` ends it"));
+  TRY(std::move(done));
+  if (auto status = daemon.status(); status && !status->mount.empty())
+    context.out.note(fmt::format(
+        "the view at '{}' changed: programs that have files open there may "
+        "write them again as they were",
+        escape(status->mount)));
+  return {};
+}
+
+Status roll_back(Context& context, Opened& opened, fs::Position to) {
+  return change_draft(
+      context, opened,
+      {.daemon = [&](draft::Client& d) { return ask_daemon(context, d, to); },
+       .tree = [&](fs::Tree& tree) -> Status {
+         TRY(tree.rollback(to));
+         return {};
+       }});
+}
+
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
   Opened opened = TRY(open_draft(context, draft, {}));
@@ -23,24 +48,7 @@ Result<int> run(Context& context, const Args& args) {
   fs::Mark to = args.positionals.empty()
                     ? TRY(last_begin(marks))
                     : TRY(find_mark(marks, args.positionals[0]));
-  if (opened.daemon) {
-    auto done = opened.daemon->rollback(to.position);
-    if (!done && done.error().err() == EBUSY)
-      return std::unexpected(
-          Error(Code::kRefused, "cannot roll back while a command runs")
-              .with_hint("`stoplog stop` ends it"));
-    TRY(std::move(done));
-    if (auto status = opened.daemon->status(); status && !status->mount.empty())
-      context.out.note(fmt::format(
-          "the view at '{}' changed: programs that have files open there may "
-          "write them again as they were",
-          escape(status->mount)));
-  } else {
-    TRY(with_tree(context, opened, [&](fs::Tree& tree) -> Status {
-      TRY(tree.rollback(to.position));
-      return {};
-    }));
-  }
+  TRY(roll_back(context, opened, to.position));
   draft::Ledger ledger =
       TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
   TRY(ledger.append(

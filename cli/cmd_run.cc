@@ -51,21 +51,44 @@ mode_t current_umask() {
   return mask;
 }
 
+// How often a daemon may be replaced before it takes the command.
+constexpr int kTries = 5;
+
 struct Finished {
   uint32_t command = 0;
   draft::Outcome outcome;
 };
 
-// From the handing over to the end. An error means that the daemon refused the
-// command or died under it.
-Result<Finished> relay_command(draft::Client& client,
-                               const draft::RunRequest& request,
-                               jail::Relay& relay, Context& context,
-                               bool quiet) {
+struct Started {
+  draft::Client client;
+  draft::RunStarted run;
+};
+
+// Another client may replace the daemon between our welcome and the command.
+Result<Started> start_command(const draft::Layout& layout,
+                              const std::string& draft, const RunPlan& plan,
+                              const jail::Relay& relay) {
   std::vector<int> fds;
   for (int fd : relay.command_fds())
     if (fd >= 0) fds.push_back(fd);
-  draft::RunStarted started = TRY(client.run(request, fds));
+  for (int tries = 0;; ++tries) {
+    draft::Client client = TRY(
+        draft::Client::connect_or_start(layout, draft, {.shape = plan.shape}));
+    auto run = client.run(plan.request, fds);
+    if (run) return Started{std::move(client), std::move(*run)};
+    if (tries == kTries || !draft::went_away_before_it_read(run.error()))
+      return std::unexpected(std::move(run).error());
+  }
+}
+
+// From the handing over to the end. An error means that the daemon died under
+// the command.
+Result<Finished> relay_command(Started& command,
+                               const draft::RunRequest& request,
+                               jail::Relay& relay, Context& context,
+                               bool quiet) {
+  draft::Client& client = command.client;
+  draft::RunStarted& started = command.run;
   relay.sent();
   if (started.terminal) TRY(relay.use_terminal(std::move(started.terminal)));
   if (!quiet)
@@ -165,10 +188,10 @@ Result<int> run_in_draft(Context& context, const Args& args,
       plan.request.tty_streams =
           static_cast<uint8_t>(plan.request.tty_streams | 1u << i);
   plan.request.terminal = TRY(relay.terminal_shape());
-  draft::Client client = TRY(draft::Client::connect_or_start(
-      *TRY(context.layout()), prepared.draft.id, {.shape = plan.shape}));
+  Started started = TRY(
+      start_command(*TRY(context.layout()), prepared.draft.id, plan, relay));
   Finished done =
-      TRY(relay_command(client, plan.request, relay, context, quiet));
+      TRY(relay_command(started, plan.request, relay, context, quiet));
   int code = exit_of(context, done.outcome);
   AfterRun after{.draft = prepared.draft,
                  .created = prepared.created,
@@ -178,7 +201,7 @@ Result<int> run_in_draft(Context& context, const Args& args,
                  .quiet = quiet,
                  .report = args.has("report"),
                  .terminal = streams.kind[2] == jail::StreamKind::kTerminal};
-  Result<Json> changed = after_run(context, client, after);
+  Result<Json> changed = after_run(context, started.client, after);
   if (!changed) context.out.error(changed.error());
   if (auto path = args.value("report"))
     TRY(write_report(

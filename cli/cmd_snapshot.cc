@@ -37,14 +37,15 @@ Result<int> run(Context& context, const Args& args) {
     if (mark_name(mark) == name)
       return fail(Code::kUsage, "there is a mark '{}' in this draft", name);
   fs::Mark mark;
-  if (opened.daemon) {
-    mark = TRY(opened.daemon->snapshot(name));
-  } else {
-    TRY(with_tree(context, opened, [&](fs::Tree& tree) -> Status {
-      mark = TRY(tree.mark(fs::MarkKind::kNamed, 0, name));
-      return {};
-    }));
-  }
+  TRY(change_draft(context, opened,
+                   {.daemon = [&](draft::Client& daemon) -> Status {
+                      mark = TRY(daemon.snapshot(name));
+                      return {};
+                    },
+                    .tree = [&](fs::Tree& tree) -> Status {
+                      mark = TRY(tree.mark(fs::MarkKind::kNamed, 0, name));
+                      return {};
+                    }}));
   draft::Ledger ledger =
       TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
   TRY(ledger.append(

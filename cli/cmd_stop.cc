@@ -10,7 +10,13 @@ Result<int> run(Context& context, const Args& args) {
     number = static_cast<uint32_t>(
         TRY(parse_number(args.positionals[0], "N", 1, UINT32_MAX)));
   draft::Draft d = TRY(context.need_draft());
-  auto client = TRY(context.daemon(d));
+  auto found = context.daemon(d);
+  if (!found && found.error().code() == Code::kUnsupported && number == 0) {
+    TRY(context.daemon(d, draft::OtherVersion::kEnds));
+    context.out.note("ended what another version of stoplog ran");
+    return 0;
+  }
+  std::optional<draft::Client> client = TRY(std::move(found));
   size_t running = client ? TRY(client->running()).size() : 0;
   if (running == 0) {
     context.out.note("nothing runs");

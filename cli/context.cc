@@ -84,8 +84,9 @@ Result<std::vector<RelPath>> Context::paths(
   return found;
 }
 
-Result<std::optional<draft::Client>> Context::daemon(const Draft& draft) {
-  return draft::Client::connect(*TRY(layout()), draft.id);
+Result<std::optional<draft::Client>> Context::daemon(
+    const Draft& draft, draft::OtherVersion other) {
+  return draft::Client::connect(*TRY(layout()), draft.id, other);
 }
 
 }  // namespace stoplog::cli

@@ -59,7 +59,9 @@ class Context {
   Result<std::vector<RelPath>> paths(const std::vector<std::string>& arguments);
 
   // The draft's daemon; nullopt when none lives.
-  Result<std::optional<draft::Client>> daemon(const draft::Draft& draft);
+  Result<std::optional<draft::Client>> daemon(
+      const draft::Draft& draft,
+      draft::OtherVersion other = draft::OtherVersion::kStays);
 
  private:
   Globals globals_;

@@ -57,25 +57,4 @@ Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
   return diff::view_between(std::move(before), std::move(after));
 }
 
-Status with_tree(Context& context, Opened& opened,
-                 const std::function<Status(fs::Tree&)>& use) {
-  opened.lock.reset();
-  draft::DraftLock lock =
-      TRY_CTX(draft::DraftLock::take(*TRY(context.layout()), opened.draft.id,
-                                     draft::LockMode::kExclusive),
-              "cannot change the draft while it is in use");
-  std::unique_ptr<fs::Tree> tree =
-      TRY(fs::Tree::open({.draft_dir = opened.draft_dir.get(),
-                          .base = opened.door.root.get(),
-                          .background = false,
-                          .objects = [&opened](const Sha256Digest& id) {
-                            return opened.door.objects->content(id);
-                          }}));
-  TRY(use(*tree));
-  TRY(tree->fsync());
-  tree.reset();
-  opened.lock = std::move(lock);
-  return {};
-}
-
 }  // namespace stoplog::cli

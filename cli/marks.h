@@ -34,9 +34,4 @@ Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
                                                fs::Position from,
                                                fs::Position to);
 
-// The tree itself under the draft's exclusive lock; only when no daemon lives
-// (it would be asked instead). The shared lock of `opened` is given up for it.
-Status with_tree(Context& context, Opened& opened,
-                 const std::function<Status(fs::Tree&)>& use);
-
 }  // namespace stoplog::cli

@@ -14,6 +14,9 @@
 namespace stoplog::cli {
 namespace {
 
+// How often a daemon may go away under a command that then asks the next one.
+constexpr int kTries = 5;
+
 Result<Fd> open_dir(const std::string& path) {
   return sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
 }
@@ -53,6 +56,49 @@ Status note_recovery(Context& context, const gate::RecoverReport& report) {
   return {};
 }
 
+// The daemon, or the lock shared with other readers.
+Status attach(const draft::Layout& layout, Opened& opened) {
+  draft::Reached reached =
+      TRY(draft::reach(layout, opened.draft.id, draft::LockMode::kShared));
+  opened.daemon = std::move(reached.daemon);
+  opened.lock = std::move(reached.lock);
+  return {};
+}
+
+Result<Opened> open_once(Context& context, const draft::Draft& draft,
+                         const OpenOptions& options) {
+  const draft::Layout& layout = *TRY(context.layout());
+  Opened opened;
+  opened.draft = draft;
+  opened.workspace = TRY(context.workspace())->path;
+  opened.draft_dir = TRY_CTX(open_dir(layout.draft(draft.id)),
+                             "cannot open the draft's directory");
+  opened.door = TRY(open_doorstep(context));
+  if (options.client != nullptr)
+    opened.daemon = std::move(*options.client);
+  else
+    TRY_CTX(attach(layout, opened), "cannot open the draft");
+  TRY_CTX(tell_commits(context, opened),
+          "cannot tell the draft of an earlier commit");
+  if (options.settle && opened.daemon) TRY(opened.daemon->settle());
+  fs::Position at = fs::kEnd;
+  if (options.at)
+    at = *options.at;
+  else if (opened.daemon)
+    at = TRY(opened.daemon->barrier()).position;
+  opened.view =
+      TRY_CTX(fs::open_view({.draft_dir = opened.draft_dir.get(),
+                             .base = opened.door.root.get(),
+                             .at = at,
+                             .objects = source_of(*opened.door.objects)}),
+              "cannot read the draft's journal");
+  for (const std::string& note : opened.view->notes()) context.out.note(note);
+  // A daemon may start now: it writes nothing that this view stands on. Who is
+  // about to replace real files keeps it from starting on them.
+  if (!options.settle) opened.lock.reset();
+  return opened;
+}
+
 }  // namespace
 
 Result<Doorstep> open_doorstep(Context& context) {
@@ -77,57 +123,58 @@ Result<Doorstep> open_doorstep(Context& context) {
 
 Status tell_draft(Context& context, Opened& opened,
                   const gate::CommitRecord& record) {
-  const std::vector<fs::BaseChange> changes = record.base_changes();
-  const fs::Position reviewed = record.meta.position;
-  if (opened.daemon) {
-    TRY(opened.daemon->commit_base(reviewed, changes));
-  } else {
-    opened.lock.reset();
-    draft::DraftLock lock = TRY(draft::DraftLock::take(
-        *TRY(context.layout()), opened.draft.id, draft::LockMode::kExclusive));
-    auto tree = TRY(fs::Tree::open({.draft_dir = opened.draft_dir.get(),
-                                    .base = opened.door.root.get(),
-                                    .background = false}));
-    TRY(tree->commit_base(reviewed, changes));
-    TRY(tree->fsync());
-    opened.lock = std::move(lock);
-  }
+  TRY(rebase_draft(context, opened, record.meta.position,
+                   record.base_changes()));
   return gate::note_rebased(opened.door.state.get(), record.meta.number);
+}
+
+Status rebase_draft(Context& context, Opened& opened, fs::Position reviewed,
+                    const std::vector<fs::BaseChange>& changes) {
+  auto told = [&](auto& draft) -> Status {
+    TRY(draft.commit_base(reviewed, changes));
+    return {};
+  };
+  return change_draft(context, opened, {.daemon = told, .tree = told});
+}
+
+Status change_draft(Context& context, Opened& opened,
+                    const DraftChange& change) {
+  for (int tries = 0;; ++tries) {
+    if (opened.daemon) {
+      Status done = change.daemon(*opened.daemon);
+      if (done || !draft::went_away(done.error()) || tries == kTries)
+        return done;
+      opened.daemon.reset();
+    }
+    opened.lock.reset();
+    draft::Reached reached =
+        TRY_CTX(draft::reach(*TRY(context.layout()), opened.draft.id,
+                             draft::LockMode::kExclusive),
+                "cannot change the draft while it is in use");
+    opened.daemon = std::move(reached.daemon);
+    if (opened.daemon) continue;
+    auto tree =
+        TRY(fs::Tree::open({.draft_dir = opened.draft_dir.get(),
+                            .base = opened.door.root.get(),
+                            .background = false,
+                            .objects = source_of(*opened.door.objects)}));
+    TRY(change.tree(*tree));
+    TRY(tree->fsync());
+    tree.reset();
+    opened.lock = std::move(reached.lock);
+    return {};
+  }
 }
 
 Result<Opened> open_draft(Context& context, const draft::Draft& draft,
                           const OpenOptions& options) {
-  const draft::Layout& layout = *TRY(context.layout());
-  Opened opened;
-  opened.draft = draft;
-  opened.workspace = TRY(context.workspace())->path;
-  opened.draft_dir = TRY_CTX(open_dir(layout.draft(draft.id)),
-                             "cannot open the draft's directory");
-  opened.door = TRY(open_doorstep(context));
-  if (options.client != nullptr)
-    opened.daemon = std::move(*options.client);
-  else
-    opened.daemon = TRY(context.daemon(draft));
-  if (!opened.daemon)
-    opened.lock = TRY_CTX(
-        draft::DraftLock::take(layout, draft.id, draft::LockMode::kShared),
-        "cannot open the draft");
-  TRY_CTX(tell_commits(context, opened),
-          "cannot tell the draft of an earlier commit");
-  if (options.settle && opened.daemon) TRY(opened.daemon->settle());
-  fs::Position at = fs::kEnd;
-  if (options.at)
-    at = *options.at;
-  else if (opened.daemon)
-    at = TRY(opened.daemon->barrier()).position;
-  opened.view =
-      TRY_CTX(fs::open_view({.draft_dir = opened.draft_dir.get(),
-                             .base = opened.door.root.get(),
-                             .at = at,
-                             .objects = source_of(*opened.door.objects)}),
-              "cannot read the draft's journal");
-  for (const std::string& note : opened.view->notes()) context.out.note(note);
-  return opened;
+  for (int tries = 0;; ++tries) {
+    auto opened = open_once(context, draft, options);
+    // Replaced by a `run` that needs another one, or idle for too long.
+    if (opened || options.client != nullptr || tries == kTries ||
+        !draft::went_away(opened.error()))
+      return opened;
+  }
 }
 
 Result<draft::Policy> load_policy(Context& context, std::string_view preset) {

@@ -7,13 +7,15 @@
 //
 // Readers never go through the mount. When the draft's daemon lives it is asked
 // for a barrier mark and the journal is replayed up to that; otherwise up to
-// its end, under the draft's lock shared with other readers. What the view
-// shows does not change while the agent goes on writing.
+// its end, under the draft's lock shared with other readers, which is kept only
+// when a commit follows. What the view shows does not change while the agent
+// goes on writing. A daemon that comes or goes meanwhile is no obstacle.
 //
 // An interrupted commit of the workspace is recovered first, and what was
 // committed and not yet told to the draft is told.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,8 +26,10 @@
 #include "diff/change_set.h"
 #include "draft/client.h"
 #include "draft/policy.h"
+#include "draft/reach.h"
 #include "draft/store.h"
 #include "fs/draft_view.h"
+#include "fs/tree.h"
 #include "gate/gate.h"
 #include "snapshot/objects.h"
 
@@ -48,7 +52,7 @@ struct Opened {
   Fd draft_dir;
   Doorstep door;
   std::optional<draft::Client> daemon;   // alive: the barrier is its mark
-  std::optional<draft::DraftLock> lock;  // otherwise
+  std::optional<draft::DraftLock> lock;  // otherwise, for a commit
   std::unique_ptr<fs::DraftView> view;
 };
 
@@ -67,6 +71,18 @@ Result<Opened> open_draft(Context& context, const draft::Draft& draft,
 // daemon when it lives. `opened` must be reopened to see it.
 Status tell_draft(Context& context, Opened& opened,
                   const gate::CommitRecord& record);
+
+// The same for what is no commit: `changes` are the real tree's as it stands.
+Status rebase_draft(Context& context, Opened& opened, fs::Position reviewed,
+                    const std::vector<fs::BaseChange>& changes);
+
+// Changes the draft through its daemon or, when none lives, under its lock.
+struct DraftChange {
+  std::function<Status(draft::Client&)> daemon;
+  std::function<Status(fs::Tree&)> tree;
+};
+Status change_draft(Context& context, Opened& opened,
+                    const DraftChange& change);
 
 // User's and workspace's policy; `preset` may be empty.
 Result<draft::Policy> load_policy(Context& context,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/client.h"
 
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <thread>
@@ -55,10 +56,52 @@ Error other_shape(const Welcome& daemon) {
           "with -d");
 }
 
+// One client at a time starts the daemon: a second one would wait for the lock
+// that the first one keeps. False: it is another's turn, who starts it too, or
+// writes without one; or a daemon is about to leave.
+Result<bool> start_in_turn(const Layout& layout, const std::string& id,
+                           const StartOptions& options) {
+  Fd turn = TRY(sys::openat(AT_FDCWD, layout.draft(id) + "/" + kStartLockFile,
+                            O_RDWR | O_CREAT, 0600));
+  if (auto mine = sys::flock(turn.get(), LOCK_EX | LOCK_NB); !mine) {
+    if (mine.error().err() == EWOULDBLOCK) return false;
+    return std::unexpected(std::move(mine.error()));
+  }
+  if (TRY(DraftLock::is_held(layout, id))) return false;
+  TRY(start_daemon(layout, id, options));
+  return true;
+}
+
 }  // namespace
 
+bool went_away(const Error& error) {
+  return went_away_before_it_read(error) || error.err() == ECONNABORTED;
+}
+
+// A socket that is closed over a packet that nobody read resets the sender's
+// (unix(7)); one that was read and not answered is an end of file.
+bool went_away_before_it_read(const Error& error) {
+  return error.err() == EPIPE || error.err() == ECONNRESET;
+}
+
+Status Client::send_away(const Layout& layout, const std::string& id,
+                         OtherVersion other) {
+  auto socket = connect_to(layout, id);
+  if (!socket) return {};  // it has left
+  Client old(std::move(*socket));
+  Status left = old.shutdown(layout, id, other == OtherVersion::kEnds);
+  if (left || went_away(left.error())) return {};
+  if (left.error().err() != EBUSY) return left;
+  return std::unexpected(
+      Error(Code::kUnsupported,
+            "another version of stoplog serves this draft, and is at work")
+          .with_hint("wait until what it runs has ended, or end it with "
+                     "`stoplog stop`; a view that it shows goes with it"));
+}
+
 Result<std::optional<Client>> Client::connect(const Layout& layout,
-                                              const std::string& id) {
+                                              const std::string& id,
+                                              OtherVersion other) {
   auto socket = connect_to(layout, id);
   if (!socket) {
     int err = socket.error().err();
@@ -69,64 +112,43 @@ Result<std::optional<Client>> Client::connect(const Layout& layout,
   }
   Client client(std::move(*socket));
   auto hello = client.say_hello();
-  if (!hello) {
-    // It went away between connect and hello: idle, or killed.
-    int err = hello.error().err();
-    if (err == EPIPE || err == ECONNRESET) return std::nullopt;
+  if (hello) return client;
+  // It went away between connect and hello: idle, or killed.
+  if (went_away(hello.error())) return std::nullopt;
+  if (hello.error().code() != Code::kUnsupported)
     return std::unexpected(std::move(hello).error());
-  }
-  return client;
+  client.socket_.reset();
+  TRY(send_away(layout, id, other));
+  return std::nullopt;
 }
 
 Result<Client> Client::connect_or_start(const Layout& layout,
                                         const std::string& id,
                                         const StartOptions& options) {
   auto deadline = SteadyClock::now() + options.patience;
-  Error last(ETIMEDOUT);
-  bool started_once = false;
+  Error last(Code::kErrno, "the draft is in use", EBUSY);
   while (SteadyClock::now() < deadline) {
-    auto client = connect(layout, id);
-    if (!client) {
-      // A daemon of another protocol: ask it to leave.
-      if (client.error().code() != Code::kUnsupported)
-        return std::unexpected(std::move(client).error());
-      auto socket = connect_to(layout, id);
-      if (socket) {
-        Client old(std::move(*socket));
-        auto left = old.shutdown(layout, id, false);
-        if (!left)
-          return std::unexpected(
-              std::move(client.error())
-                  .with_hint("it is at work: end that first (`stoplog stop`), "
-                             "then run this again"));
-      }
-      continue;
-    }
-    if (*client) {
-      const Welcome& daemon = (**client).daemon();
+    if (auto client = TRY(connect(layout, id))) {
+      const Welcome& daemon = client->daemon();
       const bool fits = fits_shape(daemon, options.shape);
       if (fits && (daemon.version == STOPLOG_VERSION || daemon.busy))
-        return std::move(**client);
+        return std::move(*client);
       if (!fits && daemon.busy) return std::unexpected(other_shape(daemon));
-      if (!(**client).shutdown(layout, id, false)) return std::move(**client);
+      // It may have got work since its welcome: then the next one says so.
+      Status left = client->shutdown(layout, id, false);
+      if (!left && left.error().err() != EBUSY && !went_away(left.error()))
+        return std::unexpected(std::move(left.error()));
       continue;
     }
-    auto held = DraftLock::is_held(layout, id);
-    if (held && *held) {
-      // Somebody else starts it, or commits without one: its turn first.
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      last = Error(Code::kErrno, "the draft is in use", EBUSY);
-      continue;
-    }
-    auto started = start_daemon(layout, id, options);
+    auto started = start_in_turn(layout, id, options);
     if (!started) {
       last = std::move(started).error();
-      // Lost the race for the lock to another starter: look again.
-      if (last.err() == EWOULDBLOCK && !started_once) continue;
+      // Readers, and who writes without a daemon, keep it waiting.
+      if (last.err() == EWOULDBLOCK) continue;
       return std::unexpected(
           std::move(last).context("cannot start the draft's daemon"));
     }
-    started_once = true;
+    if (!*started) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return std::unexpected(
       std::move(last).context("cannot reach the draft's daemon"));
@@ -138,7 +160,8 @@ Result<Client::Reply> Client::ask(Op op, const std::string& payload,
   TRY(send_op(socket_.get(), op, serial, payload, fds));
   for (;;) {
     auto message = TRY(receive_op(socket_.get()));
-    if (!message) return fail_errno(EPIPE, "the draft's daemon went away");
+    if (!message)
+      return fail_errno(ECONNABORTED, "the draft's daemon went away");
     if (message->op == Op::kEvent) {
       events_.push_back(TRY(decode<RunEvent>(message->payload)));
       continue;

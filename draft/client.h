@@ -6,10 +6,12 @@
 //   for (;;) { RunEvent e = TRY(c.next_event()); ... }
 //
 // connect() gives nullopt when no daemon lives; a socket left by a dead one
-// counts as none. connect_or_start() starts one, waits until it is ready and
-// reports its reason when it is not; an idle daemon of another version is
-// replaced. One thread; a request waits for its reply, events that come in
-// between are kept.
+// counts as none, and so does a daemon of another protocol, which is asked to
+// leave first: at work it stays, and that is kUnsupported. connect_or_start()
+// starts one, waits until it is ready and reports its reason when it is not; an
+// idle daemon of another version is replaced. Whoever needs the draft whether
+// or not a daemon lives calls reach() (draft/reach.h). One thread; a request
+// waits for its reply, events that come in between are kept.
 #pragma once
 
 #include <chrono>
@@ -37,10 +39,19 @@ struct StartOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(20);
 };
 
+// What becomes of a daemon of another protocol that is at work.
+enum class OtherVersion { kStays, kEnds };
+
+// The daemon ended or was replaced while it was asked. `before_it_read`: what
+// was asked did not happen and may be asked of another.
+bool went_away(const Error& error);
+bool went_away_before_it_read(const Error& error);
+
 class Client {
  public:
-  static Result<std::optional<Client>> connect(const Layout& layout,
-                                               const std::string& id);
+  static Result<std::optional<Client>> connect(
+      const Layout& layout, const std::string& id,
+      OtherVersion other = OtherVersion::kStays);
   static Result<Client> connect_or_start(const Layout& layout,
                                          const std::string& id,
                                          const StartOptions& options = {});
@@ -76,6 +87,8 @@ class Client {
 
  private:
   explicit Client(Fd socket) : socket_(std::move(socket)) {}
+  static Status send_away(const Layout& layout, const std::string& id,
+                          OtherVersion other);
   Status say_hello();
   struct Reply {
     std::string payload;

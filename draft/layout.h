@@ -11,6 +11,7 @@
 //       draft.json                 what the draft is; replaced atomically
 //       lock                       the draft's lock: exclusive for a writer of
 //                                  the journal, shared for its readers
+//       start.lock                 whoever starts the daemon
 //       meta.lock                  short: draft.json and ledger appends
 //       journal, segments/         the held work (fs)
 //       home/                      the same for the jail's HOME
@@ -34,6 +35,7 @@ namespace stoplog::draft {
 
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kMetaLockFile[] = "meta.lock";
+inline constexpr char kStartLockFile[] = "start.lock";
 inline constexpr char kObjectsDir[] = "objects";
 inline constexpr char kCommitsDir[] = "commits";
 inline constexpr char kDraftsDir[] = "drafts";

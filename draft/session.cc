@@ -117,6 +117,10 @@ Status Session::open_trees(const CoreContext& context) {
     if (auto policy = make_policy(*files, ""))
       for (fs::Tree* tree : {tree_.get(), home_tree_.get()})
         tree->set_history({.max_bytes = policy->history_size.value});
+  // Readers that found no daemon look at what is there without a lock: from
+  // here on none of it is written in place.
+  for (fs::Tree* tree : {tree_.get(), home_tree_.get()})
+    TRY(tree->mark(fs::MarkKind::kBarrier, 0, ""));
   for (const std::string& note : tree_->recovery_notes())
     notes_text_.push_back(note);
   return {};

@@ -129,8 +129,10 @@ TEST_CASE("the timeline and the ledger know each command") {
   CHECK(killed.outcome.signal == SIGKILL);
   auto client = Client::connect(live.layout, live.draft.id).value();
   auto marks = client->marks().value();
-  REQUIRE(marks.size() == 4);
-  CHECK(marks[3].command == 2);
+  // The daemon's own beginning is the first.
+  REQUIRE(marks.size() == 5);
+  CHECK(marks[0].kind == fs::MarkKind::kBarrier);
+  CHECK(marks[4].command == 2);
   Ledger ledger = Ledger::open(live.layout, live.draft.id).value();
   auto entries = ledger.entries().value();
   REQUIRE(entries.size() == 2);
