@@ -139,7 +139,8 @@ void State::unindex(const Held& node) {
 }
 
 void State::touch(Held& node) {
-  if (since_ != 0 && node.touched < since_) recent_.push_back(node.serial);
+  if (since_ != 0 && (node.touched < since_ || node.command != by_))
+    recent_.push_back(node.serial);
   node.touched = now_;
   node.command = by_;
 }
@@ -169,7 +170,6 @@ bool State::is_within(const Held& node, const Held& dir) const {
 void State::note_deleted(const std::string& path, Deleted deleted) {
   deleted.command = by_;
   deleted.when = now_;
-  if (since_ != 0) recent_deleted_.push_back(path);
   deleted_.insert_or_assign(path, std::move(deleted));
 }
 
@@ -235,6 +235,8 @@ Status State::replace(Held& dir, const std::string& name,
   if (serial && *serial != 0) {
     Held* old = find(*serial);
     if (old == nullptr) return fail(Code::kCorrupt, "no node {}", *serial);
+    if (since_ != 0 && (old->base || *serial < since_serial_))
+      recent_gone_.emplace_back(dir.serial, name);
     if (old->is_dir())
       for (const auto& [entry, node] : old->names)
         if (node != 0)
@@ -251,6 +253,7 @@ Status State::replace(Held& dir, const std::string& name,
   auto origin = origin_of(dir);
   if (!origin) return fail(Code::kCorrupt, "no base to delete from");
   note_deleted(join_path(*origin, name), {.base = *lower, .target = target});
+  if (since_ != 0) recent_gone_.emplace_back(dir.serial, name);
   dir.names[name] = 0;
   if (S_ISDIR(lower->mode)) --dir.nlink_delta;
   return {};
@@ -278,7 +281,7 @@ void State::drop_seals(
 
 uint64_t State::changed_by_command() const {
   uint64_t count = 0;
-  for (Serial serial : recent_) {
+  for (Serial serial : std::set(recent_.begin(), recent_.end())) {
     const Held* node = find(serial);
     if (node == nullptr || node->links.empty()) continue;
     bool moved = std::ranges::any_of(node->links, [](const Link& link) {
@@ -286,8 +289,11 @@ uint64_t State::changed_by_command() const {
     });
     if (node->is_touched() || moved) ++count;
   }
-  std::set<std::string> paths(recent_deleted_.begin(), recent_deleted_.end());
-  for (const std::string& path : paths) count += deleted_.contains(path);
+  for (const auto& [parent, name] :
+       std::set(recent_gone_.begin(), recent_gone_.end())) {
+    const Held* dir = find(parent);
+    count += dir == nullptr || child(*dir, name).value_or(0) == 0;
+  }
   return count;
 }
 

@@ -204,8 +204,8 @@ class State {
   void set_marks(std::vector<Mark> marks) { marks_ = std::move(marks); }
   void drop_seals(
       const std::function<bool(uint32_t, uint64_t, uint32_t)>& gone);
-  // Nodes touched and paths deleted since the last command began, as far as
-  // they still count; to be asked before the mark of its end.
+  // Nodes touched and names gone since the last command began, as far as they
+  // still count; to be asked before the mark of its end.
   uint64_t changed_by_command() const;
   // Forgets unlinked nodes: at the end of a replay nobody has them open.
   void drop_orphans();
@@ -317,8 +317,10 @@ class State {
   DeadSink dead_;
   // Since the last command began (`since_`; 0: none runs).
   Position since_ = 0;
-  std::vector<Serial> recent_;
-  std::vector<std::string> recent_deleted_;
+  Serial since_serial_ = 0;     // later ones were made since
+  std::vector<Serial> recent_;  // touched, some twice
+  // Names that were taken away, by directory.
+  std::vector<std::pair<Serial, std::string>> recent_gone_;
   // Of the record being applied.
   Position now_ = 0;
   uint32_t by_ = 0;

@@ -212,8 +212,11 @@ Status State::exchange(const RenameRecord& r) {
 Status State::on(const SetAttrRecord& r) {
   Held* node = TRY(need(r.serial));
   node->own |= r.own & kOwnAll;
+  bool only_times = true;
   if ((r.own & kOwnMode) != 0) {
-    node->mode = (node->mode & S_IFMT) | (r.mode & 07777);
+    mode_t mode = (node->mode & S_IFMT) | (r.mode & 07777);
+    only_times = mode == node->mode && r.uid == node->uid && r.gid == node->gid;
+    node->mode = mode;
     node->uid = r.uid;
     node->gid = r.gid;
   }
@@ -223,7 +226,11 @@ Status State::on(const SetAttrRecord& r) {
   }
   if ((r.own & kOwnCtime) != 0) node->ctime = r.ctime;
   if (r.by_user) node->flags |= kAttrChanged;
-  touch(*node);
+  // git freshens the times of objects that it would have written: no change.
+  if (only_times)
+    node->touched = now_;
+  else
+    touch(*node);
   return {};
 }
 
@@ -377,8 +384,9 @@ Status State::on(const MarkRecord& r) {
   if (mark.kind == MarkKind::kCommandBegin ||
       mark.kind == MarkKind::kCommandEnd) {
     since_ = mark.kind == MarkKind::kCommandBegin ? now_ : 0;
+    since_serial_ = next_serial_;
     recent_.clear();
-    recent_deleted_.clear();
+    recent_gone_.clear();
   }
   marks_.push_back(std::move(mark));
   ++epoch_;

@@ -17,16 +17,20 @@ Status Tree::Impl::writable() const {
 // Appends and applies. When the append fails nothing has happened.
 Status Tree::Impl::append(std::vector<Record> records) {
   TRY(writable());
-  if (!pending_drops_.empty())
-    records.insert(records.begin(),
-                   DropRecord{std::exchange(pending_drops_, {})});
+  std::vector<Serial> drops = std::exchange(pending_drops_, {});
+  // No mark keeps what is gone; other records may come from background work
+  // that still knew it.
+  if (!drops.empty())
+    records.insert(std::holds_alternative<MarkRecord>(records.front())
+                       ? records.begin()
+                       : records.end(),
+                   DropRecord{drops});
   Position position = journal_->position();
   // Now and then, look whether a checkpoint is due.
   if ((position & 0x3fff) == 0) wake_pool();
   auto appended = journal_->append(records, state_.command());
   if (!appended) {
-    if (const auto* drop = std::get_if<DropRecord>(&records.front()))
-      pending_drops_ = drop->serials;
+    pending_drops_ = std::move(drops);
     return std::unexpected(std::move(appended).error());
   }
   RefusedRecord refused;

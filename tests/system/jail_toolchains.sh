@@ -74,8 +74,11 @@ WebAssembly.instantiate(b).then(r=>console.log(\"wasm\",r.instance.exports.add(2
   works 'the user has a name' id '^(user|stoplog-test)$' 'whoami'
   works 'locale and time zone' locale 'UTF-8' 'LC_ALL=C.UTF-8 locale; date +%Z'
   works 'a server on loopback' python3 '^200$' \
-    'python3 -m http.server 8123 >/dev/null 2>&1 & sleep 1
-     python3 -c "import urllib.request;print(urllib.request.urlopen(\"http://localhost:8123/\").status)"'
+    'python3 -m http.server 8123 >/dev/null 2>&1 &
+     for i in $(seq 300); do
+       python3 -c "import urllib.request;print(urllib.request.urlopen(\"http://localhost:8123/\").status)" && break
+       sleep 0.1
+     done'
   works 'many processes' make 'MADE' \
     'printf "all: $(seq -s " " 40 | sed "s/[0-9]*/t&/g")\nt%%:\n\t@sleep 0.01\n" >M; make -j8 -f M && echo MADE'
 }

@@ -179,6 +179,54 @@ TEST_CASE(
   CHECK(f.read("file")[0] == char('a' + 99 % 26));
 }
 
+TEST_CASE("a command changed what it wrote moved and removed") {
+  TreeFixture f;
+  f.base.write("edited", "x");
+  f.base.write("replaced", "x");
+  f.base.write("removed", "x");
+  f.base.write("rewritten", "x");
+  f.base.write("touched", "x");
+  f.base.write("moved", "x");
+  f.open();
+  uint32_t command = 0;
+  auto changed = [&](auto&& act) {
+    REQUIRE(f.tree->mark(MarkKind::kCommandBegin, ++command, ""));
+    act();
+    uint64_t count = f.tree->changed_by_command();
+    REQUIRE(f.tree->mark(MarkKind::kCommandEnd, command, ""));
+    return count;
+  };
+  auto save = [&](const char* name) {
+    CHECK(f.create("tmp", "new") == 0);
+    CHECK(f.rename("tmp", name) == 0);
+  };
+  auto touch = [&] {
+    REQUIRE(f.tree->setattr(f.at("touched"),
+                            {.set = kSetMtime, .mtime = {1, 0}}, f.caller));
+  };
+  CHECK(changed([] {}) == 0);
+  CHECK(changed([&] { CHECK(f.write("edited", "y") == 0); }) == 1);
+  CHECK(changed([&] { save("replaced"); }) == 1);
+  CHECK(changed([&] { save("replaced"); }) == 1);
+  CHECK(changed([&] { save("made"); }) == 1);
+  CHECK(changed([&] { CHECK(f.unlink("made") == 0); }) == 1);
+  CHECK(changed([&] { CHECK(f.unlink("removed") == 0); }) == 1);
+  CHECK(changed([&] {
+          CHECK(f.write("rewritten", "y") == 0);
+          CHECK(f.unlink("rewritten") == 0);
+        }) == 1);
+  CHECK(changed([&] { CHECK(f.rename("moved", "there") == 0); }) == 1);
+  CHECK(changed(touch) == 0);
+  CHECK(changed([&] {
+          touch();
+          CHECK(f.write("touched", "y") == 0);
+        }) == 1);
+  CHECK(changed([&] {
+          save("coming");
+          CHECK(f.unlink("coming") == 0);
+        }) == 0);
+}
+
 TEST_CASE("ten thousand commands replay one stretch of the journal alone") {
   auto replayed = [](uint32_t commands) {
     TreeFixture f;

@@ -122,3 +122,16 @@ TEST_CASE("a file that was rolled back keeps its links apart from the held") {
   CHECK(f.read("one") == "second");
   CHECK(f.at("one") == f.at("dir/two"));
 }
+
+TEST_CASE("what is forgotten before its base was pinned is let go afterwards") {
+  TreeFixture f;
+  f.base.write("large", std::string(8u << 20, 'x'));
+  f.open();
+  NodeId id = f.at("large");
+  CHECK(write_to(f, id, "y") == 0);
+  CHECK(f.unlink("large") == 0);
+  f.tree->forget(id, UINT32_MAX);
+  REQUIRE(f.tree->settle());
+  replay_all(f);
+  CHECK(f.list("") == "");
+}
