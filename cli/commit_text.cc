@@ -13,7 +13,7 @@ namespace {
 Json side(const std::optional<gate::Node>& node) {
   if (!node) return Json();
   Json j = Json::object();
-  j.set("type", gate::name_of(node->type));
+  j.set("type", fs::name_of(node->type));
   j.set("mode", fmt::format("{:04o}", node->mode)).set("size", node->size);
   j.set("sha256", node->sha256 ? Json("sha256:" + hex(*node->sha256)) : Json());
   return j;

@@ -57,25 +57,6 @@ std::string totals(const Counts& counts) {
   return out;
 }
 
-std::string_view type_word(const fs::NodeState& state) {
-  switch (state.type) {
-    case fs::Type::kFile:
-      return "file";
-    case fs::Type::kDir:
-      return "directory";
-    case fs::Type::kSymlink:
-      return "symlink";
-    case fs::Type::kFifo:
-      return "FIFO";
-    case fs::Type::kSocket:
-      return "socket";
-    case fs::Type::kChar:
-    case fs::Type::kBlock:
-      return "device";
-  }
-  return "file";
-}
-
 // What it is, beyond a regular file of the same mode: symlink targets, types,
 // modes.
 std::string nature(const Change& change) {
@@ -83,12 +64,12 @@ std::string nature(const Change& change) {
   if (change.git) return "  " + escape(change.git->summary());
   const auto& state = change.after ? change.after : change.before;
   if (change.kind == Kind::kType) {
-    out += fmt::format("  {} becomes {}", type_word(*change.before),
-                       type_word(*change.after));
+    out += fmt::format("  {} becomes {}", fs::name_of(change.before->type),
+                       fs::name_of(change.after->type));
   } else if (change.is_moved_directory()) {
     out += "  directory, with all beneath it";
   } else if (state->type != fs::Type::kFile) {
-    out += fmt::format("  {}", type_word(*state));
+    out += fmt::format("  {}", fs::name_of(state->type));
   }
   if (change.after && change.after->type == fs::Type::kSymlink)
     out += " → " + escape(change.after->target);

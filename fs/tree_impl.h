@@ -121,6 +121,7 @@ struct Tree::Impl {
   // True: somebody on the host gave an untouched file a second name.
   bool note_links(Slot slot, const sys::Stat& st);
   void become_held(Slot slot, Serial serial);
+  std::pair<const Held*, std::string> held_above(const Live& live) const;
   std::optional<std::string> lower_path(const Live& live) const;
   std::optional<std::string> draft_path(const Live& live) const;
   uint64_t shown_ino(const sys::Stat& st) const;

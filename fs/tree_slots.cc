@@ -280,41 +280,35 @@ Slot Tree::Impl::slot_of_held(const Held& node) {
   return slot;
 }
 
-std::optional<std::string> Tree::Impl::lower_path(const Live& live) const {
+// The next node upwards that is held, and the path from there; null: gone.
+std::pair<const Held*, std::string> Tree::Impl::held_above(
+    const Live& live) const {
   std::vector<std::string_view> names;
   const Live* at = &live;
   while (at->serial == 0) {
     names.push_back(at->name);
-    if (at->parent == 0) return std::nullopt;
+    if (at->parent == 0) return {nullptr, {}};
     at = &slots_[at->parent];
   }
-  const Held* node = state_.find(at->serial);
-  if (node == nullptr) return std::nullopt;
-  auto path = state_.origin_of(*node);
-  if (!path) return std::nullopt;
+  std::string path;
   for (auto it = names.rbegin(); it != names.rend(); ++it) {
-    if (!path->empty()) *path += '/';
-    *path += *it;
+    if (!path.empty()) path += '/';
+    path += *it;
   }
+  return {state_.find(at->serial), std::move(path)};
+}
+
+std::optional<std::string> Tree::Impl::lower_path(const Live& live) const {
+  auto [node, rest] = held_above(live);
+  auto path = node != nullptr ? state_.origin_of(*node) : std::nullopt;
+  if (path && !rest.empty()) path = join_path(*path, rest);
   return path;
 }
 
 std::optional<std::string> Tree::Impl::draft_path(const Live& live) const {
-  std::vector<std::string_view> names;
-  const Live* at = &live;
-  while (at->serial == 0) {
-    names.push_back(at->name);
-    if (at->parent == 0) return std::nullopt;
-    at = &slots_[at->parent];
-  }
-  const Held* node = state_.find(at->serial);
-  if (node == nullptr) return std::nullopt;
-  auto path = state_.path_of(*node);
-  if (!path) return std::nullopt;
-  for (auto it = names.rbegin(); it != names.rend(); ++it) {
-    if (!path->empty()) *path += '/';
-    *path += *it;
-  }
+  auto [node, rest] = held_above(live);
+  auto path = node != nullptr ? state_.path_of(*node) : std::nullopt;
+  if (path && !rest.empty()) path = join_path(*path, rest);
   return path;
 }
 

@@ -155,4 +155,24 @@ std::unique_ptr<View> view_of_directories(
                                            std::move(moved));
 }
 
+std::string_view name_of(Type type) {
+  switch (type) {
+    case Type::kFile:
+      return "file";
+    case Type::kDir:
+      return "directory";
+    case Type::kSymlink:
+      return "symlink";
+    case Type::kFifo:
+      return "FIFO";
+    case Type::kSocket:
+      return "socket";
+    case Type::kChar:
+      return "character device";
+    case Type::kBlock:
+      return "block device";
+  }
+  return "file";
+}
+
 }  // namespace stoplog::fs

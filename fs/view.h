@@ -51,6 +51,7 @@ class Content {
 };
 
 enum class Type { kFile, kDir, kSymlink, kFifo, kSocket, kChar, kBlock };
+std::string_view name_of(Type type);  // "file", "directory"
 
 struct NodeState {
   Type type = Type::kFile;

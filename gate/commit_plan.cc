@@ -238,7 +238,7 @@ class Builder {
 
 std::string describe(const Node& node) {
   std::string text =
-      fmt::format("{} {:04o}", gate::name_of(node.type), node.mode);
+      fmt::format("{} {:04o}", fs::name_of(node.type), node.mode);
   if (node.is_file()) text += fmt::format(", {} bytes", node.size);
   if (node.type == fs::Type::kSymlink) text += " -> " + escape(node.target);
   return text;

@@ -36,7 +36,7 @@ bool same_attributes(const Node& a, const Node& b) {
 
 std::string difference(const Node& base, const Node& now) {
   if (base.type != now.type)
-    return fmt::format("is a {} now", name_of(now.type));
+    return fmt::format("is a {} now", fs::name_of(now.type));
   if (!same_content(base, now))
     return now.type == fs::Type::kSymlink ? "points elsewhere now"
                                           : "has other content now";
@@ -46,26 +46,6 @@ std::string difference(const Node& base, const Node& now) {
     return fmt::format("belongs to {}:{} now", now.uid, now.gid);
   if (base.xattrs != now.xattrs) return "has other extended attributes now";
   return {};
-}
-
-std::string_view name_of(fs::Type type) {
-  switch (type) {
-    case fs::Type::kFile:
-      return "file";
-    case fs::Type::kDir:
-      return "directory";
-    case fs::Type::kSymlink:
-      return "symlink";
-    case fs::Type::kFifo:
-      return "FIFO";
-    case fs::Type::kSocket:
-      return "socket";
-    case fs::Type::kChar:
-      return "character device";
-    case fs::Type::kBlock:
-      return "block device";
-  }
-  return "file";
 }
 
 }  // namespace stoplog::gate

@@ -56,6 +56,4 @@ inline Identity identity_of(const sys::Stat& stat) {
   return {stat.dev, stat.ino};
 }
 
-std::string_view name_of(fs::Type type);  // "file", "directory"
-
 }  // namespace stoplog::gate
