@@ -35,6 +35,8 @@ size_t git_prefix(const Change& change) {
 
 // What git runs or obeys: rows of their own. `rel` is relative to .git.
 bool is_own_change(std::string_view rel) {
+  // A list of the refs for those who fetch over plain HTTP; `git gc` writes it.
+  if (rel == "info/refs") return false;
   if (rel == "config" || rel == "config.worktree" || rel == "commondir" ||
       rel == "objects/info/alternates" || rel.starts_with("hooks/") ||
       rel.starts_with("info/"))
@@ -74,7 +76,7 @@ Sort sort_of(std::string_view rel) {
   constexpr std::string_view kNotes[] = {
       "ORIG_HEAD",   "FETCH_HEAD", "COMMIT_EDITMSG", "gc.log",
       "description", "gc.pid",     "TAG_EDITMSG",    "SQUASH_MSG",
-      "index.lock",  "HEAD.lock",  "branches"};
+      "index.lock",  "HEAD.lock",  "branches",       "info/refs"};
   bool note =
       std::find(std::begin(kNotes), std::end(kNotes), rel) != std::end(kNotes);
   return note || rel.starts_with("logs/") || rel.starts_with("fsmonitor")
@@ -300,14 +302,14 @@ class Folder {
     auto add = [&](Level level, std::string code, std::string message) {
       row.risks.push_back({level, std::move(code), std::move(message)});
     };
-    // Repacking removes loose objects and adds a pack; less is loss.
+    // Repacking removes loose objects and adds a pack.
     uint64_t removed = git_.objects_removed + git_.packs_removed;
     if (row.kind == Kind::kDeleted)
       add(Level::kDanger, "git-deleted",
           "deletes the repository with all of its history");
     else if (removed > 0 && git_.packs_added == 0)
-      add(Level::kDanger, "git-objects",
-          "removes objects: history may be lost for good");
+      add(Level::kWarn, "git-objects",
+          "removes objects; a commit leaves them in the real repository");
     for (const RefMove& ref : git_.refs)
       if (!ref.to) add(Level::kWarn, "git-ref-deleted", "deletes " + ref.name);
     if (!git_.others.empty())

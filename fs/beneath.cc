@@ -38,6 +38,11 @@ Result<Fd> open_deep_quiet(int root, std::string_view path, int flags) {
   });
 }
 
+bool is_absence(const Error& error) {
+  return error.err() == ENOENT || error.err() == ENOTDIR ||
+         error.err() == ELOOP;
+}
+
 bool operator==(const Identity& a, const Identity& b) {
   return a.dev == b.dev && a.ino == b.ino && same_time(a.btime, b.btime);
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "base/clock.h"
 #include "base/sys_node.h"
+#include "fs/drift.h"
 #include "fs/held_content.h"
 
 namespace stoplog::fs {
@@ -20,19 +20,6 @@ struct Replaced {
   std::string target;
 };
 using ReplacedMap = std::map<std::string, Replaced>;
-
-bool is_absence(const Error& error) {
-  return error.err() == ENOENT || error.err() == ENOTDIR ||
-         error.err() == ELOOP;
-}
-
-Result<std::optional<sys::Stat>> stat_beneath(int root,
-                                              const std::string& path) {
-  auto fd = open_deep(root, path, O_PATH);
-  if (!fd && is_absence(fd.error())) return std::nullopt;
-  if (!fd) return std::unexpected(std::move(fd).error().context(path));
-  return TRY(sys::fstat(fd->get()));
-}
 
 class JournalView : public DraftView {
  public:
@@ -385,10 +372,6 @@ Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
 Status JournalView::note_drift(RawChange& change, const Left& left) const {
   const RelPath& at = change.from ? *change.from : change.path;
   auto now = TRY(stat_beneath(base_->get(), at.str()));
-  auto text = [](std::string_view what, const timespec& when) {
-    std::string time = local_time(when);
-    return fmt::format("{} in the real tree at {}", what, time);
-  };
   if (replaced_.contains(at.str())) return {};
   if (!change.before) {
     // Something of the base stands here still when its node moved in the
@@ -396,23 +379,14 @@ Status JournalView::note_drift(RawChange& change, const Left& left) const {
     for (std::string_view up = at.str(); now && !up.empty();
          up = up.substr(0, up.rfind('/') == up.npos ? 0 : up.rfind('/')))
       if (left.contains(up)) return {};
-    if (now) change.drift = text("created", now->ctime);
+    if (now) change.drift = drift_text("created", now->ctime);
     return {};
   }
   if (!now) {
     change.drift = "removed in the real tree";
     return {};
   }
-  const NodeState& before = *change.before;
-  if (type_of(now->mode) != before.type)
-    change.drift = text("replaced by another kind of file", now->ctime);
-  else if (before.type != Type::kDir &&
-           (!same_time(now->mtime, before.mtime) ||
-            (before.type == Type::kFile && now->size != before.size)))
-    change.drift = text("modified", now->mtime);
-  else if ((now->mode & 07777) != before.mode || now->uid != before.uid ||
-           now->gid != before.gid)
-    change.drift = text("its mode or owner changed", now->ctime);
+  change.drift = drift_of(base_, at, *change.before, *now);
   return {};
 }
 

@@ -18,12 +18,6 @@ FdCache& cache() {
   return instance;
 }
 
-bool is_absence(const Error& error) {
-  // ELOOP and ENOTDIR: a component is no directory now, so nothing is there.
-  return error.err() == ENOENT || error.err() == ENOTDIR ||
-         error.err() == ELOOP;
-}
-
 }  // namespace
 
 Result<SharedRoot> share_root(int root) {

@@ -98,8 +98,13 @@ Status Tree::Impl::check_replace(NodeId new_parent, const std::string& name,
   if (!S_ISDIR(mode) && S_ISDIR(target.mode)) return fail_errno(EISDIR);
   if (S_ISDIR(target.mode) && !TRY(lower_is_empty(id)))
     return fail_errno(ENOTEMPTY);
-  if (target.lower && (S_ISDIR(target.mode) || target.lower->nlink > 1))
-    return hold(id);
+  if (!target.lower) return {};
+  bool small =
+      S_ISREG(target.mode) && target.lower->size <= options_.take_whole;
+  if (S_ISDIR(target.mode) || target.lower->nlink > 1 || small) TRY(hold(id));
+  // Programs save by renaming over: what was there is the base of a merge, and
+  // the real file may change. Deleting it needs no room, so neither does this.
+  if (small) (void)take(id);
   return {};
 }
 

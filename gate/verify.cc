@@ -6,15 +6,11 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "fs/beneath.h"
 #include "gate/fs_kind.h"
 
 namespace stoplog::gate {
 namespace {
-
-bool is_absent(const Error& error) {
-  return error.err() == ENOENT || error.err() == ENOTDIR ||
-         error.err() == ELOOP;
-}
 
 class Verifier {
  public:
@@ -46,7 +42,7 @@ class Verifier {
     RelPath dir = path.parent();
     if (dir_ && dir == dir_path_) return dir_.get();
     auto opened = disk_.open_dir(root_, dir);
-    if (!opened && is_absent(opened.error())) return -1;
+    if (!opened && fs::is_absence(opened.error())) return -1;
     if (!opened) return std::unexpected(opened.error());
     dir_ = std::move(*opened);
     dir_path_ = dir;

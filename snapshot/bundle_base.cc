@@ -16,14 +16,10 @@ namespace {
 
 using fs::Held;
 using fs::identity_of;
+using fs::is_absence;
 using fs::join_path;
 using fs::Logged;
 using fs::State;
-
-bool is_absence(const Error& error) {
-  return error.err() == ENOENT || error.err() == ENOTDIR ||
-         error.err() == ELOOP;
-}
 
 struct Found {
   Fd fd;  // O_PATH

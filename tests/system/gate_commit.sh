@@ -77,8 +77,8 @@ drift_and_merge() {
   seq 1 40 >text
   seq 1 40 >both
   git add -A && git commit -qm more
-  # In place, as editors do; what is replaced by rename is in gate_at_once.sh.
-  sl run --quiet -- sh -c 'for f in text both; do sed "s/^30$/agent/" $f >/tmp/x; cat /tmp/x >$f; done; echo n >new'
+  # In place, and saved by renaming over.
+  sl run --quiet -- sh -c 'sed "s/^30$/agent/" both >/tmp/x; cat /tmp/x >both; sed -i "s/^30$/agent/" text; echo n >new'
   sl approve --all
   sed -i 's/^5$/person/' text
   exits 3 sl commit 2>"$T/err"
@@ -103,6 +103,21 @@ drift_and_merge() {
   ! grep -rq '<<<<<<<' --include='*' --exclude-dir=.git . || fail 'conflict markers'
 }
 both_modes drift_and_merge
+
+# A prompt or an editor runs `git status` all the time, and a build touches
+# files: neither is an edit.
+refreshed_meanwhile() {
+  seq 1 40 >text
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'sed -i "s/^30$/agent/" text; git -c user.name=a -c user.email=e commit -qam agent'
+  touch -d '2001-02-03 04:05:06' text
+  git update-index --refresh >/dev/null
+  same null "$(sl status --json | jq -c '[.changes[].drift] | unique[]')"
+  sl commit -a -y >/dev/null 2>&1
+  same '' "$(git status --porcelain)" 'the index did not follow'
+  same agent "$(git log -1 --format=%s)"
+}
+both_modes refreshed_meanwhile
 
 approvals() {
   echo a >a

@@ -104,14 +104,18 @@ TEST_CASE("packing refs and objects moves nothing") {
   set = repo.build();
   CHECK(git_row(set).refs.empty());
   CHECK(git_row(set).packs_added == 1);
+  CHECK(set.changes.size() == 1);  // no info/refs, which gc writes
   CHECK_FALSE(set.find(path(".git"))->is_danger());
 }
 
-TEST_CASE("removing objects or the repository is a danger") {
+TEST_CASE("removed objects are told and a removed repository is a danger") {
   Repository repo;
   TwoTrees::run("rm -rf '" + repo.draft() + "/.git/objects'/??");
   ChangeSet set = repo.build();
-  CHECK(set.find(path(".git"))->is_danger());
+  const Change& row = *set.find(path(".git"));
+  REQUIRE(row.risks.size() == 1);
+  CHECK(row.risks[0].code == "git-objects");
+  CHECK(row.risks[0].level == Level::kWarn);
   TwoTrees::run("rm -rf '" + repo.draft() + "/.git'");
   set = repo.build();
   REQUIRE(set.find(path(".git")) != nullptr);

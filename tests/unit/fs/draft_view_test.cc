@@ -142,6 +142,13 @@ TEST_CASE("a file saved by rename is a change of that path") {
   CHECK(text_of(v.changes["doc"].before) == "old");
   CHECK(text_of(v.changes["doc"].after) == "new");
   CHECK_FALSE(v.changes["doc"].from);
+  // What it was is kept: the base of a merge.
+  f.base.write("doc", "theirs");
+  v = view_of(f);
+  CHECK(v.changes["doc"].drift);
+  CHECK(text_of(v.changes["doc"].before) == "old");
+  f.reopen();
+  CHECK(text_of(view_of(f).changes["doc"].before) == "old");
 }
 
 TEST_CASE(
@@ -187,6 +194,24 @@ TEST_CASE("drift in what the draft touched is told in the view") {
   CHECK(v.changes["deleted"].drift);
   CHECK(v.changes["both"].drift);
   CHECK(text_of(v.changes["edited"].before) == "1");
+}
+
+TEST_CASE("a file that was only touched in the real tree did not drift") {
+  TreeFixture f;
+  for (const char* name : {"edited", "saved", "mode"}) f.base.write(name, "1");
+  f.open();
+  f.write("edited", "x");
+  f.write("mode", "x");
+  f.create("tmp", "x");
+  f.rename("tmp", "saved");
+  for (const char* name : {"edited", "saved", "mode"}) {
+    stdfs::last_write_time(f.base / name, {});
+    CHECK_FALSE(view_of(f).changes[name].drift);
+  }
+  REQUIRE(chmod((f.base / "mode").c_str(), 0700) == 0);
+  CHECK(view_of(f).changes["mode"].drift);
+  f.base.write("saved", "2");
+  CHECK(view_of(f).changes["saved"].drift);
 }
 
 TEST_CASE("links are one group and a write to a half seen one detaches") {
