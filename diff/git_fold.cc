@@ -311,7 +311,8 @@ class Folder {
       add(Level::kWarn, "git-objects",
           "removes objects; a commit leaves them in the real repository");
     for (const RefMove& ref : git_.refs)
-      if (!ref.to) add(Level::kWarn, "git-ref-deleted", "deletes " + ref.name);
+      if (!ref.to && row.after)
+        add(Level::kWarn, "git-ref-deleted", "deletes " + ref.name);
     if (!git_.others.empty())
       add(Level::kWarn, "git-state",
           "leaves something for git to go on with: " +

@@ -169,6 +169,9 @@ void render_list(const ChangeSet& set, const RenderOptions& options,
   }
 }
 
+// What can be taken in at a glance.
+constexpr uint64_t kSummaryLines = 20;
+
 void render_summary(const ChangeSet& set, const RenderOptions& options,
                     const Sink& sink) {
   Counts counts = count(set, options);
@@ -178,12 +181,24 @@ void render_summary(const ChangeSet& set, const RenderOptions& options,
   if (ignored > 0)
     line += ", " + plural(ignored, "ignored file", "ignored files");
   sink(line + "\n");
+  uint64_t named = 0, more = 0, dangers = 0;
   for (size_t i : display_order(set)) {
     const Change& change = set.changes[i];
     if (!is_listed(change, options.ignored, options.paths)) continue;
-    if (change.is_danger() || change.is_deletion() || change.drift)
+    if (!change.is_danger() && !change.is_deletion() && !change.drift) continue;
+    if (named++ < kSummaryLines) {
       sink("  " + one_line(change, options));
+      continue;
+    }
+    ++more;
+    dangers += change.is_danger();
   }
+  if (more == 0) return;
+  std::string rest = fmt::format("  and {} more", more);
+  if (dangers > 0)
+    rest += fmt::format(", {} of them {}", dangers,
+                        dangers == 1 ? "a danger" : "dangers");
+  sink(rest + ": `stoplog status`\n");
 }
 
 }  // namespace stoplog::diff

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -126,22 +127,52 @@ Result<CommitResult> commit(const CommitRequest& request) {
   return result;
 }
 
-Result<std::optional<uint64_t>> newest_undoable(int state) {
+namespace {
+
+// Commits from the newest on, each with the undo that took it back, until
+// `visit` has seen enough (false). An undo that was taken back does not count.
+using VisitCommit = std::function<bool(uint64_t, const CommitRecord&,
+                                       std::optional<uint64_t> undone_by)>;
+Status newest_first(int state, const VisitCommit& visit) {
   std::vector<uint64_t> numbers = TRY(list_commits(state));
-  std::set<uint64_t> undone;
+  std::map<uint64_t, uint64_t> undone;
   for (auto n = numbers.rbegin(); n != numbers.rend(); ++n) {
     CommitRecord record = TRY(read_commit(state, *n));
-    if (undone.contains(*n)) {
-      // An undo that was undone: what it had taken back stands again.
-      continue;
-    }
-    if (record.meta.kind == "undo") {
-      undone.insert(record.meta.undoes);
-      continue;
-    }
-    return *n;
+    auto by = undone.find(*n);
+    bool is_undone = by != undone.end();
+    if (record.meta.kind == "undo" && !is_undone)
+      undone.emplace(record.meta.undoes, *n);
+    if (!visit(*n, record,
+               is_undone ? std::optional(by->second) : std::nullopt))
+      break;
   }
-  return std::nullopt;
+  return {};
+}
+
+Status check_not_undone(int state, uint64_t number) {
+  std::optional<uint64_t> by;
+  TRY(newest_first(state, [&](uint64_t n, const CommitRecord&,
+                              std::optional<uint64_t> undone_by) {
+    if (n == number) by = undone_by;
+    return n > number;
+  }));
+  if (!by) return {};
+  return std::unexpected(
+      Error(Code::kDrift,
+            fmt::format("commit {} was taken back by commit {}", number, *by))
+          .with_hint(fmt::format("`stoplog undo {}` brings it again", *by)));
+}
+
+}  // namespace
+
+Result<std::optional<uint64_t>> newest_undoable(int state) {
+  std::optional<uint64_t> newest;
+  TRY(newest_first(state, [&](uint64_t n, const CommitRecord& record,
+                              std::optional<uint64_t> undone_by) {
+    if (!undone_by && record.meta.kind != "undo") newest = n;
+    return !newest;
+  }));
+  return newest;
 }
 
 Result<CommitResult> undo(const UndoRequest& request) {
@@ -150,6 +181,7 @@ Result<CommitResult> undo(const UndoRequest& request) {
   if (!number)
     return fail(Code::kUsage, "there is no commit to undo in this workspace");
   CommitRecord record = TRY(read_commit(request.ground.state, *number));
+  if (request.number) TRY(check_not_undone(request.ground.state, *number));
   std::vector<Item> items;
   std::map<std::pair<dev_t, uint64_t>, RelPath> links;
   Ground ground = request.ground;

@@ -56,6 +56,8 @@ commit_undo_redo() {
 
   sl undo >/dev/null
   same "$before" "$(listing)" 'after the undo'
+  exits 3 sl undo 1 2>"$T/err"
+  grep -q 'commit 1 was taken back by commit 2' "$T/err" || fail "$(cat "$T/err")"
   # An undo is a commit of its own, and is undone by its number.
   sl undo 2 >/dev/null
   same "$after" "$(listing)" 'after the undo of the undo'

@@ -96,7 +96,7 @@ TEST_CASE("an empty change set is said in words") {
         "no changes\n");
 }
 
-TEST_CASE("the summary names every danger and every deletion") {
+TEST_CASE("the summary names dangers and deletions and counts the rest") {
   MemoryView view;
   for (int i = 0; i < 500; i++) {
     std::string name = "gone" + std::to_string(i);
@@ -108,8 +108,19 @@ TEST_CASE("the summary names every danger and every deletion") {
   ChangeSet set = build(view);
   std::string text =
       output([&](const Sink& sink) { render_summary(set, {}, sink); });
-  CHECK(std::count(text.begin(), text.end(), '\n') == 502);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 22);
   CHECK(text.find(".envrc") < text.find("gone0"));
+  CHECK(text.ends_with(
+      "\n  and 481 more, 481 of them dangers: `stoplog status`\n"));
+  for (int i = 0; i < 30; i++)
+    view.change(std::to_string(i) + "/.envrc", file("x"));
+  set = build(view);
+  text = output([&](const Sink& sink) { render_summary(set, {}, sink); });
+  CHECK(
+      text.ends_with("and 511 more, 511 of them dangers: `stoplog status`\n"));
+  // The list itself leaves nothing out.
+  text = output([&](const Sink& sink) { render_list(set, {}, sink); });
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1032);
 }
 
 TEST_CASE("name-status is git's format and opens moved directories") {
