@@ -19,10 +19,9 @@ Result<Decisions> Decisions::load(const Opened& opened,
   for (const diff::Change& change : set.changes) {
     gate::Opinion opinion = TRY(gate::opinion(d.plan_, change));
     if (opinion.stale) d.stale_ = true;
-    bool taken = opinion.decided == gate::Decided::kApproved ||
-                 opinion.decided == gate::Decided::kPartial;
-    if (taken) ++d.approved_;
-    if (opinion.decided == gate::Decided::kNone) ++d.undecided_;
+    if (opinion.approves) ++d.approved_;
+    if (opinion.undecided || opinion.decided == gate::Decided::kNone)
+      ++d.undecided_;
     if (opinion.decided != gate::Decided::kNone || opinion.stale)
       d.opinions_[change.path] = std::move(opinion);
   }

@@ -26,8 +26,8 @@ class Decisions {
   std::string word(const diff::Change& change) const;
   // Something was approved that is not here any more as it was approved.
   bool stale() const { return stale_; }
-  size_t approved() const { return approved_; }  // whole or in part
-  size_t undecided() const { return undecided_; }
+  size_t approved() const { return approved_; }    // whole or in part
+  size_t undecided() const { return undecided_; }  // whole or in part
   const gate::Plan& plan() const { return plan_; }
 
  private:

@@ -51,11 +51,11 @@ enum class Next { kFile, kQuit };
 
 constexpr std::string_view kHelp =
     "y - approve this\n"
-    "n - do not approve this: it stays held\n"
+    "n - leave this undecided: held, and nothing is recorded\n"
     "x - reject this; asks for a reason\n"
     "q - quit; what was answered is kept\n"
     "a - approve this and all later hunks of the file\n"
-    "d - approve neither this nor any later hunk of the file\n"
+    "d - leave this and all later hunks of the file undecided\n"
     "g - go to a hunk by its number\n"
     "/ - go to the next hunk that holds a text\n"
     "j - leave this undecided, see the next undecided hunk\n"

@@ -59,7 +59,7 @@ Result<std::optional<std::string>> known_again(const Plan& plan,
   return std::nullopt;
 }
 
-Result<Opinion> opinion_on_parts(const Decision& decision,
+Result<Opinion> opinion_on_parts(const Plan& plan, const Decision& decision,
                                  const diff::Change& change) {
   Opinion opinion{.reason = decision.reason};
   auto text = text_of(change);
@@ -72,15 +72,67 @@ Result<Opinion> opinion_on_parts(const Decision& decision,
     opinion.stale = true;
     return opinion;
   }
-  bool mode = mode_verdict(decision, change) == Verdict::kApproved;
-  bool all =
-      chosen->size() == text->edits.size() && (mode || !change.mode_changed);
-  if (all)
+  std::vector<std::optional<Verdict>> parts =
+      edit_verdicts(plan, change, *text);
+  if (change.mode_changed) parts.push_back(mode_verdict(decision, change));
+  auto count = [&](std::optional<Verdict> verdict) {
+    return std::ranges::count(parts, verdict);
+  };
+  opinion.approves = count(Verdict::kApproved) > 0;
+  opinion.undecided = count(std::nullopt) > 0;
+  if (count(Verdict::kApproved) == std::ssize(parts))
     opinion.decided = Decided::kApproved;
   else
-    opinion.decided =
-        chosen->empty() && !mode ? Decided::kRejected : Decided::kPartial;
+    opinion.decided = opinion.approves || opinion.undecided
+                          ? Decided::kPartial
+                          : Decided::kRejected;
   return opinion;
+}
+
+// The parts without a verdict; those that have one keep it.
+Status approve_rest(Plan& plan, const diff::Change& change,
+                    const Signature& by) {
+  diff::TextDiff text = TRY(text_of(change));
+  auto verdicts = edit_verdicts(plan, change, text);
+  const Decision& before = *plan.find(change.path);
+  Decision decision = TRY(decision_on(change, Verdict::kApproved, by));
+  decision.confirmed = before.confirmed;
+  decision.reason = before.reason;
+  bool whole = true;
+  auto add = [&](const Sha256Digest& part, std::optional<Verdict> verdict) {
+    decision.edits.push_back({part, verdict.value_or(Verdict::kApproved)});
+    whole = whole && decision.edits.back().verdict == Verdict::kApproved;
+  };
+  for (size_t i = 0; i < verdicts.size(); ++i)
+    add(diff::edit_digest(text, i), verdicts[i]);
+  if (change.mode_changed)
+    add(mode_digest(change), mode_verdict(before, change));
+  if (whole) decision.edits.clear();
+  plan.set(std::move(decision));
+  return {};
+}
+
+// What was decided before stands in the way of approving all: true when there
+// is nothing more to do about the change.
+Result<bool> stands(Plan& plan, const diff::Change& change,
+                    const ApproveRequest& request, bool shy,
+                    ApproveReport& report) {
+  Opinion before = TRY(opinion(plan, change));
+  if (request.keep_rejected && !shy && before.undecided) {
+    TRY(approve_rest(plan, change, request.by));
+    report.approved.push_back(change.path);
+    return true;
+  }
+  if (request.keep_rejected && before.decided == Decided::kRejected) {
+    report.rejected.push_back(change.path);
+    return true;
+  }
+  // What was decided stands, parts of it one by one too; of a danger only when
+  // the person named it then.
+  bool decided = before.decided == Decided::kApproved ||
+                 before.decided == Decided::kPartial;
+  return decided && !before.stale &&
+         (!shy || plan.find(change.path)->confirmed);
 }
 
 }  // namespace
@@ -102,14 +154,14 @@ std::string_view name_of(Decided decided) {
 Result<Opinion> opinion(const Plan& plan, const diff::Change& change) {
   const Decision* decision = plan.find(change.path);
   if (decision != nullptr && !decision->edits.empty())
-    return opinion_on_parts(*decision, change);
+    return opinion_on_parts(plan, *decision, change);
   Opinion opinion;
   if (decision != nullptr) {
     diff::Change full = TRY(hashed(change));
     if (diff::change_digest(full) == decision->change) {
-      opinion.decided = decision->verdict == Verdict::kApproved
-                            ? Decided::kApproved
-                            : Decided::kRejected;
+      opinion.approves = decision->verdict == Verdict::kApproved;
+      opinion.decided =
+          opinion.approves ? Decided::kApproved : Decided::kRejected;
       opinion.reason = decision->reason;
       return opinion;
     }
@@ -128,7 +180,11 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
   if (request.digest) {
     std::string now = set.digest ? "sha256:" + hex(*set.digest) : "";
     if (*request.digest != now && "sha256:" + *request.digest != now)
-      return fail(Code::kDrift, "the change set is {} now", now);
+      return std::unexpected(
+          Error(Code::kDrift,
+                fmt::format("the change set is no longer that one: it is {}",
+                            now.empty() ? "empty" : now))
+              .with_hint("look again: `stoplog status`, `stoplog diff`"));
   }
   ApproveReport report;
   std::vector<bool> used(request.paths.size());
@@ -143,20 +199,9 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
     if (!named && !within) continue;
     if (!named) {
       bool shy = change.is_danger() && !request.danger;
-      if (request.keep_rejected || shy) {
-        Opinion before = TRY(opinion(plan, change));
-        if (request.keep_rejected && before.decided == Decided::kRejected) {
-          report.rejected.push_back(change.path);
-          continue;
-        }
-        // What was decided stands, parts of it one by one too; of a danger
-        // only when the person named it then.
-        bool decided = before.decided == Decided::kApproved ||
-                       before.decided == Decided::kPartial;
-        if (decided && !before.stale &&
-            (!shy || plan.find(change.path)->confirmed))
-          continue;
-      }
+      if ((request.keep_rejected || shy) &&
+          TRY(stands(plan, change, request, shy, report)))
+        continue;
       if (shy) {
         report.dangers.push_back(change.path);
         continue;
@@ -268,11 +313,12 @@ std::vector<std::optional<Verdict>> edit_verdicts(const Plan& plan,
                                                   const diff::TextDiff& text) {
   std::vector<std::optional<Verdict>> verdicts(text.edits.size());
   const Decision* decision = plan.find(change.path);
-  auto whole = opinion(plan, change);
-  if (decision != nullptr && decision->edits.empty() && whole &&
-      !whole->stale && whole->decided != Decided::kNone) {
-    verdicts.assign(text.edits.size(), decision->verdict);
-    return verdicts;
+  if (decision != nullptr && decision->edits.empty()) {
+    auto whole = opinion(plan, change);
+    if (whole && !whole->stale && whole->decided != Decided::kNone) {
+      verdicts.assign(text.edits.size(), decision->verdict);
+      return verdicts;
+    }
   }
   for (size_t i = 0; i < text.edits.size(); ++i) {
     if (decision != nullptr) {

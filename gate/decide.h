@@ -26,7 +26,10 @@ struct Opinion {
   Decided decided = Decided::kNone;
   // There was a decision, about something else than what is here now.
   bool stale = false;
-  std::string reason;  // of a rejection, also of one known again
+  // Of what was decided in parts: some have no verdict yet.
+  bool undecided = false;
+  bool approves = false;  // a commit would take something of it
+  std::string reason;     // of a rejection, also of one known again
 };
 // Costs nothing for a change that was not decided in parts and has no rejected
 // ancestor of the same path.
@@ -39,7 +42,9 @@ struct ApproveRequest {
   // Refuses (Code::kDrift) when the change set is not this one any more.
   std::optional<std::string> digest;
   bool include_ignored = false;  // policy ignored = "commit"
-  bool keep_rejected = false;    // leave what was rejected (commit -a)
+  // Leave what was rejected; of what was decided in parts, approve the rest
+  // (commit -a).
+  bool keep_rejected = false;
   Signature by;
 };
 struct ApproveReport {

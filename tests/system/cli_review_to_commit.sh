@@ -119,12 +119,12 @@ hunk_by_hunk() {
   same 'n 2 2' "$(sl status --json | jq -r '.changes[] | "\(.path) \(.lines_added) \(.lines_deleted)"')"
   # A drifted file that is not approved whole is not merged: what is held would
   # take the real edit back.
-  decide 'y\nn\n' n
+  decide 'y\nx\nno\n' n
   sed -i 's/^1$/uno/' n
   exits 3 sl commit --merge
   same 'uno ten' "$(grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
   sed -i 's/^uno$/1/' n
-  # What was decided hunk by hunk stands against -a.
+  # A hunk that was rejected stands against -a.
   sl commit -a -y
   same 'ten fifty' "$(grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
   sl approve n

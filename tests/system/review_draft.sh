@@ -5,6 +5,7 @@
 # ctest: timeout 600
 . "$(dirname "$0")/lib.sh" || exit 1
 . "$TOP/tests/tools/tty.sh"
+needs jq
 needs_fuse
 
 start_work() {
@@ -77,6 +78,19 @@ by_prompt() {
   test ! -e .github
 }
 
+# `n` is no verdict: `commit -a` takes that hunk; the one that `x` rejected not.
+undecided() {
+  seq 60 >f
+  sl run --quiet -- sed -i 's/^5$/five/; s/^30$/thirty/; s/^55$/fifty-five/' f
+  printf '%s\n' y n x 'no such word' | sl approve -p >out
+  same partial "$(sl status --json | jq -r '.changes[0].decision')"
+  sl status >out 2>&1
+  grep -q '1 change to decide' out || fail "$(cat out)"
+  sl commit -a -y >/dev/null
+  same 'five thirty 55' "$(echo $(sed -n '5p;30p;55p' f))"
+  same rejected "$(sl status --json | jq -r '.changes[0].decision')"
+}
+
 nothing() {
   tty_start 80 24 "cd $PWD; $STOPLOG review; echo exit \$?"
   tty_sees 'there is no draft'
@@ -89,7 +103,7 @@ nothing() {
   tty_end
 }
 
-for each in by_screen by_prompt nothing; do
+for each in by_screen by_prompt undecided nothing; do
   (
     workspace "$T/w-$each"
     "$each"

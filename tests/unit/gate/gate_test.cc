@@ -245,6 +245,50 @@ TEST_CASE("approved hunks are committed exactly and the others stay held") {
   }
 }
 
+TEST_CASE("commit -a takes the undecided hunks and not the rejected ones") {
+  Desk desk;
+  put(desk.ws + "/f", numbered_lines(100));
+  desk.branch();
+  put(desk.draft + "/f",
+      numbered_lines(100, {{10, "TEN"}, {50, "FIFTY"}, {90, "NINETY"}}));
+  desk.look();
+  const diff::Change& change = desk.set.changes[0];
+  auto text = text_of(change);
+  REQUIRE(text);
+  auto decide = [&](size_t edit, Verdict verdict) {
+    REQUIRE(decide_edits(
+        desk.plan, change, *text,
+        {.edits = {edit}, .verdict = verdict, .reason = "no", .by = {}}));
+  };
+  ApproveRequest all;
+  all.all = all.keep_rejected = true;
+  SECTION("one rejected and two undecided") {
+    decide(1, Verdict::kRejected);
+    auto before = opinion(desk.plan, change);
+    CHECK(before->decided == Decided::kPartial);
+    CHECK(before->undecided);
+    CHECK_FALSE(before->approves);
+    CHECK(approve(desk.plan, desk.set, all)->approved ==
+          std::vector{path("f")});
+    CHECK_FALSE(opinion(desk.plan, change)->undecided);
+    REQUIRE(desk.commit_now());
+    CHECK(get(desk.ws + "/f") ==
+          numbered_lines(100, {{10, "TEN"}, {90, "NINETY"}}));
+  }
+  SECTION("one approved and two undecided") {
+    decide(0, Verdict::kApproved);
+    CHECK(opinion(desk.plan, change)->undecided);
+    REQUIRE(approve(desk.plan, desk.set, all));
+    CHECK(opinion(desk.plan, change)->decided == Decided::kApproved);
+  }
+  SECTION("all rejected") {
+    for (size_t i : {0u, 1u, 2u}) decide(i, Verdict::kRejected);
+    CHECK(opinion(desk.plan, change)->decided == Decided::kRejected);
+    CHECK(approve(desk.plan, desk.set, all)->rejected ==
+          std::vector{path("f")});
+  }
+}
+
 TEST_CASE("a rejected change stays rejected and is left out by commit -a") {
   Desk desk;
   desk.branch();
