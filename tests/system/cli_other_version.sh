@@ -15,6 +15,7 @@ other() { # idle|busy
   [ "$pid" = null ] || kill -TERM "$pid"
   eventually sh -c '[ "$("$STOPLOG" drafts --json | jq ".drafts[0].daemon")" = null ]'
   DRAFT=$XDG_STATE_HOME/stoplog/drafts/$id
+  : >"$T/other" # what the one before said
   python3 "$TOP/tests/tools/other_daemon.py" "$DRAFT" \
     "$XDG_RUNTIME_DIR/stoplog/$id" "$1" >"$T/other" &
   OTHER=$!
