@@ -108,32 +108,49 @@ size_t match_item(std::string_view pattern, size_t at, char c) {
   return pattern[at] == c ? 1 : 0;
 }
 
+// The component that begins at `at`, and where the next one does; past the end
+// when there is none.
+std::string_view part_at(std::string_view path, size_t at, size_t& next) {
+  size_t slash = path.find('/', at);
+  next = slash == kNone ? path.size() + 1 : slash + 1;
+  return path.substr(at, slash == kNone ? kNone : slash - at);
+}
+
 // "**" against components as '*' against bytes: only the last star is ever
 // retried, since an earlier one can give back nothing that this one cannot
-// take.
-bool match_parts(const std::vector<std::string>& pattern,
-                 const std::vector<std::string_view>& path) {
+// take. With `above`, the shortest of the path and the directories above it
+// that matches counts. The length of what matches, or kNone.
+size_t match_parts(const std::vector<std::string>& pattern,
+                   std::string_view path, bool above) {
   size_t p = 0;
   size_t s = 0;
   size_t star = kNone;
   size_t retry = 0;
-  while (s < path.size()) {
+  size_t next = 0;
+  while (s <= path.size()) {
+    if (p == pattern.size() && above) return s - 1;
     if (p < pattern.size() && pattern[p] == "**") {
       // A trailing "**" needs something beneath the directory.
-      if (p + 1 == pattern.size()) return true;
+      if (p + 1 == pattern.size()) {
+        if (!above) return path.size();
+        (void)part_at(path, s, next);
+        return next - 1;
+      }
       star = p++;
       retry = s;
-    } else if (p < pattern.size() && match_name(pattern[p], path[s])) {
+    } else if (p < pattern.size() &&
+               match_name(pattern[p], part_at(path, s, next))) {
       ++p;
-      ++s;
+      s = next;
     } else if (star != kNone) {
       p = star + 1;
-      s = ++retry;
+      (void)part_at(path, retry, next);
+      s = retry = next;
     } else {
-      return false;
+      return kNone;
     }
   }
-  return p == pattern.size();
+  return p == pattern.size() ? path.size() : kNone;
 }
 
 }  // namespace
@@ -189,16 +206,27 @@ Result<Glob> Glob::parse(std::string_view pattern) {
 bool Glob::matches(std::string_view path, bool is_dir) const {
   if (dirs_only_ && !is_dir) return false;
   if (path.empty()) return false;
-  std::vector<std::string_view> parts = split(path);
-  if (anchored_) return match_parts(parts_, parts);
-  return parts_[0] == "**" || match_name(parts_[0], parts.back());
+  if (anchored_) return match_parts(parts_, path, false) != kNone;
+  size_t slash = path.rfind('/');
+  return parts_[0] == "**" ||
+         match_name(parts_[0], slash == kNone ? path : path.substr(slash + 1));
 }
 
+// One pass: a path may be thousands of directories deep.
 bool Glob::covers(std::string_view path, bool is_dir) const {
-  if (matches(path, is_dir)) return true;
-  for (size_t slash = path.find('/'); slash != kNone;
-       slash = path.find('/', slash + 1))
-    if (matches(path.substr(0, slash), true)) return true;
+  if (path.empty()) return false;
+  if (anchored_) {
+    size_t length = match_parts(parts_, path, true);
+    if (length == kNone) return false;
+    return length < path.size() || !dirs_only_ || is_dir;
+  }
+  for (size_t at = 0, next = 0; at <= path.size(); at = next) {
+    std::string_view name = part_at(path, at, next);
+    bool last = next > path.size();
+    if ((!last || !dirs_only_ || is_dir) &&
+        (parts_[0] == "**" || match_name(parts_[0], name)))
+      return true;
+  }
   return false;
 }
 

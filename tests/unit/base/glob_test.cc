@@ -71,6 +71,25 @@ TEST_CASE("covers takes in what lies beneath a match") {
   CHECK_FALSE(Glob::parse("build/")->covers("build"));
 }
 
+TEST_CASE("covers finds the directory above whatever the pattern") {
+  CHECK(Glob::parse("a/**/b")->covers("a/x/y/b/c"));
+  CHECK(Glob::parse("a/**/b/")->covers("a/b/c"));
+  CHECK_FALSE(Glob::parse("a/**/b/")->covers("a/x/b"));
+  CHECK(Glob::parse("a/**/b/")->covers("a/x/b", true));
+  CHECK(Glob::parse("a/**")->covers("a/b/c"));
+  CHECK_FALSE(Glob::parse("a/**")->covers("a"));
+  CHECK(Glob::parse("/a/*")->covers("a/b/c/d"));
+  CHECK_FALSE(Glob::parse("a/b/c")->covers("a/b"));
+}
+
+TEST_CASE("a path of a hundred thousand directories is looked at once") {
+  std::string deep = "d";
+  for (int i = 0; i < 100000; ++i) deep += "/d";
+  for (const char* pattern : {"x", "x/", "a/b", "**/x", "d/**/x", "/x/**"})
+    CHECK_FALSE(Glob::parse(pattern)->covers(deep));
+  CHECK(Glob::parse("**/x")->covers(deep + "/x/y"));
+}
+
 TEST_CASE("a pattern that means nothing is refused") {
   for (const char* bad : {"", "/", "a//b", "../a", "a/./b", "[a", "a/[b/c]"})
     CHECK_FALSE(Glob::parse(bad));
