@@ -118,17 +118,24 @@ void make_groups(ChangeSet& set, GitFacts& facts) {
   }
 }
 
-// The base was neither kept by the draft nor left alone in the real tree: what
-// the draft has is shown as new, and as drifted, which no commit passes.
-bool lost_its_base(Change& change) {
-  if (!change.before || !change.before->content) return false;
+// Its content was the real tree's, and is there no more.
+bool is_lost(Change& change, std::optional<fs::NodeState>& state) {
+  if (!state || !state->content) return false;
   std::byte first;
-  auto read = change.before->content->read(0, std::span(&first, 1));
+  auto read = state->content->read(0, std::span(&first, 1));
   if (read || read.error().code() != Code::kDrift) return false;
   if (!change.drift) change.drift = read.error().text();
-  change.before->content = snapshot::memory_content({});
-  change.before->size = 0;
+  state->content = snapshot::memory_content({});
+  state->size = 0;
   return true;
+}
+
+// The base was neither kept by the draft nor left alone in the real tree: what
+// the draft has is shown as new, and as drifted, which no commit passes. What
+// the draft has not written to itself has no content without its base.
+bool lost_its_base(Change& change) {
+  bool before = is_lost(change, change.before);
+  return is_lost(change, change.after) || before;
 }
 
 // Looks at each, and drops what turns out to be no change.

@@ -49,6 +49,7 @@ class Builder {
 
   Result<CommitPlan> build() {
     TRY(sort_out());
+    leave_before_parents();
     leave();
     TRY(stage());
     TRY(come());
@@ -84,8 +85,22 @@ class Builder {
     return {};
   }
 
+  // What is changed beneath a directory that leaves is not that directory's any
+  // more: it leaves by itself, and comes to the one that takes the place.
+  void leave_before_parents() {
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      const Item& item = plan_.items[i];
+      if (!item.old || !item.fresh || item.from ||
+          fates_[i] == Fate::kRecreate || !any_above(leaving_, item.path))
+        continue;
+      fates_[i] = Fate::kRecreate;
+      leaving_.insert(item.path);
+      coming_.insert(item.path);
+    }
+  }
+
   static bool any_above(const Paths& paths, const RelPath& path) {
-    for (RelPath p = path; !p.is_root();) {
+    for (RelPath p = path; !paths.empty() && !p.is_root();) {
       p = p.parent();
       if (!p.is_root() && paths.contains(p)) return true;
     }

@@ -2,7 +2,6 @@
 #include "gate/pending.h"
 
 #include <set>
-#include <thread>
 
 #include "base/dir.h"
 #include "base/escape.h"
@@ -21,10 +20,6 @@ constexpr const char* kIntentFile = "intent";
 constexpr const char* kSwitchFile = "switch";
 constexpr const char* kAbortFile = "abort";
 constexpr const char* kLocksFile = "locks";
-constexpr std::string_view kLockMark = "stoplog commit\n";
-// git itself waits a second for packed-refs and a tenth for a ref.
-constexpr auto kLockPause = std::chrono::milliseconds(20);
-constexpr int kLockTries = 50;
 constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
 
 bool holds_old(const LiveOp& live) {
@@ -109,58 +104,20 @@ Status Pending::remove_locks() { return remove(kLocksFile); }
 
 namespace {
 
-// Appears with its mark in it, so that one that was left behind is known.
-Status make_lock(const Disk& disk, int dir, const std::string& name) {
-  TRY(disk.step("lock"));
-  auto file = sys::openat(dir, ".", O_TMPFILE | O_WRONLY, 0600);
-  if (!file) {
-    Fd plain = TRY(sys::openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600));
-    return sys::write_full(plain.get(), kLockMark);
-  }
-  TRY(sys::write_full(file->get(), kLockMark));
-  return sys::linkat(AT_FDCWD, "/proc/self/fd/" + std::to_string(file->get()),
-                     dir, name, AT_SYMLINK_FOLLOW);
-}
-
-}  // namespace
-
-Status take_locks(const Ground& ground, const Disk& disk, Pending& pending,
-                  std::set<RelPath>& unlocked) {
-  if (ground.locks.empty()) return {};
-  // Written first: a lock file without a note of it would stay for ever.
-  TRY(pending.write_locks(ground.locks));
-  for (const RelPath& path : ground.locks) {
-    auto dir = disk.open_dir(ground.root, path.parent());
-    // No directory for it yet: then nobody has a ref there either.
+// What was to be as it is needed no step, and is told as it is.
+Status note_alike(const Ground& ground, const Disk& disk,
+                  CommitRecord& commit) {
+  for (size_t i = 0; i < commit.items.size(); ++i) {
+    const Item& item = commit.items[i];
+    if (!item.fresh || commit.now[i]) continue;
+    auto dir = disk.open_dir(ground.root, item.path.parent());
     if (!dir) continue;
-    for (int i = 0;; ++i) {
-      Status made = make_lock(disk, dir->get(), std::string(path.name()));
-      if (made) break;
-      if (made.error().err() != EEXIST)
-        return std::unexpected(
-            std::move(made.error()).context(quote_name(path.str())));
-      if (i == kLockTries) {
-        unlocked.insert(path);
-        break;
-      }
-      std::this_thread::sleep_for(kLockPause);
-    }
+    commit.now[i] = TRY(disk.statat(dir->get(), std::string(item.path.name())));
   }
   return {};
 }
 
-Status release_locks(const Ground& ground, const Disk& disk, Pending& pending) {
-  auto locks = TRY(pending.locks());
-  if (locks.empty()) return {};
-  for (const RelPath& path : locks) {
-    auto dir = disk.open_dir(ground.root, path.parent());
-    if (!dir) continue;
-    std::string name(path.name());
-    auto mark = sys::read_file(dir->get(), name, 4096);
-    if (mark && *mark == kLockMark) TRY(disk.unlinkat(dir->get(), name));
-  }
-  return pending.remove_locks();
-}
+}  // namespace
 
 Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                             const SwitchRecord& record, const StageSet& stages,
@@ -203,6 +160,7 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
     auto stat = TRY(disk.statat(dir->get(), std::string(path.name())));
     if (stat) commit.now[live.op.item] = *stat;
   }
+  TRY(note_alike(ground, disk, commit));
   drop_left_items(commit, untouched);
   TRY(write_commit(ground.state, disk, commit));
   // The pack and the record at once.

@@ -131,6 +131,8 @@ class Selector {
   Status add_directories() {
     std::set<RelPath> needed, staying;
     for (const Item& item : selection_.items)
+      if (item.old) bases_.insert(item.base_path());
+    for (const Item& item : selection_.items)
       if (item.fresh)
         for (RelPath p = item.path.parent(); !p.is_root(); p = p.parent())
           if (!needed.insert(p).second) break;
@@ -165,13 +167,12 @@ class Selector {
     return {};
   }
 
-  // Something of what goes with the directory was approved.
-  bool is_touched(const RelPath& dir) const {
-    return std::any_of(selection_.items.begin(), selection_.items.end(),
-                       [&](const Item& item) {
-                         return item.old && item.base_path().is_within(dir);
-                       });
+  static bool any_within(const std::set<RelPath>& paths, const RelPath& dir) {
+    auto at = paths.lower_bound(dir);
+    return at != paths.end() && at->is_within(dir);
   }
+  // Something of what goes with the directory was approved.
+  bool is_touched(const RelPath& dir) const { return any_within(bases_, dir); }
 
   // Nothing approved may stand in, or in the way of, what was not approved.
   Status check_whole() {
@@ -235,6 +236,7 @@ class Selector {
   const diff::ChangeSet& set_;
   Selection selection_;
   std::set<RelPath> taken_;
+  std::set<RelPath> bases_;  // what was approved, by its place in the base
   std::vector<RelPath> stale_, dangers_;
 };
 

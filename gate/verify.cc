@@ -101,7 +101,7 @@ class Verifier {
 
   Status verify_free(size_t i, const RelPath& path) {
     // What stands there now goes first, by itself or with a directory above.
-    for (RelPath p = path; !p.is_root(); p = p.parent())
+    for (RelPath p = path; !leaving_.empty() && !p.is_root(); p = p.parent())
       if (leaving_.contains(p)) return {};
     int dir = TRY(open_parent(path));
     if (dir < 0) {

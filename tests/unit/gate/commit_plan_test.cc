@@ -164,6 +164,20 @@ TEST_CASE("a mode that must not touch other links makes a new file") {
         "swap a (0)\n");
 }
 
+TEST_CASE("what changes beneath a directory that leaves goes by itself") {
+  // b became c, and a with its own b/f became b.
+  CHECK(text_of({moved("a", "b", dir()), moved("b", "c", dir()),
+                 changed("b/f", file("1"), file("22")),
+                 deleted("a/f", file("22"))}) ==
+        "stage 3 b/f (file 0644, 2 bytes)\n"
+        "take b/f (0)\n"
+        "take b (1, moving)\n"
+        "take a/f (2)\n"
+        "move a -> b\n"
+        "put b/f (3)\n"
+        "put c (1, moving)\n");
+}
+
 TEST_CASE("contradictions are refused") {
   CHECK(!build_plan({added("a", file("1")), added("a", file("2"))}));
   CHECK(!build_plan({moved("a", "b", file("1")), moved("a", "c", file("1"))}));
