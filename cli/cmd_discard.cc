@@ -95,7 +95,8 @@ bool chosen(const RelPath& path, const std::vector<RelPath>& wanted) {
 
 Result<int> discard_paths(Context& context, const draft::Draft& draft,
                           const std::vector<RelPath>& wanted, bool yes) {
-  Opened opened = TRY(open_draft(context, draft, {}));
+  // Settled: what was moved away from a discarded path keeps its content.
+  Opened opened = TRY(open_draft(context, draft, {.settle = true}));
   diff::ChangeSet set =
       TRY(changes_of(opened, TRY(load_policy(context)),
                      {.digest = false, .count_lines = false, .risks = false}));

@@ -65,6 +65,18 @@ Status attach(const draft::Layout& layout, Opened& opened) {
   return {};
 }
 
+// What the draft goes on changing has its own content, with a daemon or
+// without. Readers may come again afterwards.
+Status settle(Context& context, const draft::Layout& layout, Opened& opened) {
+  auto settled = [](auto& held) -> Status { return held.settle(); };
+  TRY(change_draft(context, opened, {.daemon = settled, .tree = settled}));
+  if (opened.daemon) return {};
+  opened.lock.reset();
+  TRY(attach(layout, opened));
+  if (opened.daemon) TRY(opened.daemon->settle());
+  return {};
+}
+
 Result<Opened> open_once(Context& context, const draft::Draft& draft,
                          const OpenOptions& options) {
   const draft::Layout& layout = *TRY(context.layout());
@@ -80,7 +92,7 @@ Result<Opened> open_once(Context& context, const draft::Draft& draft,
     TRY_CTX(attach(layout, opened), "cannot open the draft");
   TRY_CTX(tell_commits(context, opened),
           "cannot tell the draft of an earlier commit");
-  if (options.settle && opened.daemon) TRY(opened.daemon->settle());
+  if (options.settle) TRY(settle(context, layout, opened));
   fs::Position at = fs::kEnd;
   if (options.at)
     at = *options.at;

@@ -259,8 +259,7 @@ Result<std::string> Server::answer_shutdown(const Shutdown& shutdown) {
 
 Welcome Server::welcome() const {
   return {STOPLOG_VERSION, options_.draft, static_cast<int32_t>(::getpid()),
-          busy(),          options_.shape, core_.mounted().path,
-          core_.is_stale()};
+          busy(),          options_.shape, core_.mounted().path};
 }
 
 DaemonStatus Server::status() const {

@@ -471,15 +471,16 @@ std::vector<RelPath> JournalView::unpinned() const {
   return list;
 }
 
-// The first commit to touch a path counts.
+// The first commit to touch a path counts; a discard touched nothing.
 Result<ReplacedMap> replaced_since(int draft_dir, Position at) {
   ReplacedMap map;
   if (at == kEnd) return map;
   for (BaseMapRecord& record : TRY(base_maps_since(draft_dir, at)))
     for (BaseChange& c : record.changes)
-      map.try_emplace(c.path.str(), Replaced{.before = c.before,
-                                             .preimage = c.preimage,
-                                             .target = c.before_target});
+      if (!is_discard(c))
+        map.try_emplace(c.path.str(), Replaced{.before = c.before,
+                                               .preimage = c.preimage,
+                                               .target = c.before_target});
   return map;
 }
 
@@ -487,7 +488,6 @@ Result<ReplacedMap> replaced_since(int draft_dir, Position at) {
 
 Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
   Replayed replayed = TRY(replay(options.draft_dir, options.at));
-  replayed.state.move_to_device(TRY(sys::fstat(options.base)).dev);
   std::shared_ptr<Segments> segments =
       TRY(Segments::open(options.draft_dir, false));
   ReplacedMap replaced = TRY(replaced_since(options.draft_dir, options.at));

@@ -2,6 +2,7 @@
 #include "fs/records.h"
 
 #include "base/relpath.h"
+#include "fs/beneath.h"
 #include "fs/codec.h"
 
 namespace stoplog::fs {
@@ -262,11 +263,6 @@ void fields(Io& io, R& r) {
   io.list(r.positions, 8, [](auto& i, auto& p) { i(p); });
 }
 
-template <typename Io, Is<DeviceRecord> R>
-void fields(Io& io, R& r) {
-  io(r.device);
-}
-
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {
@@ -295,6 +291,13 @@ void encode(const Record& record, std::string& out) {
 
 Result<Record> decode(uint16_t type, std::string_view bytes) {
   return decode_as(type, bytes);
+}
+
+bool is_discard(const BaseChange& change) {
+  return !change.from && change.now && change.before &&
+         identity_of(*change.now) == identity_of(*change.before) &&
+         fingerprint_of(*change.now) == fingerprint_of(*change.before) &&
+         same_time(change.now->ctime, change.before->ctime);
 }
 
 }  // namespace stoplog::fs

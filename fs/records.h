@@ -144,6 +144,9 @@ struct SealRecord {
 struct MarkRecord {
   Mark mark;  // position and generation are the record's own
 };
+// Nothing in the real tree changed: a discard, which says what the draft is to
+// show there.
+bool is_discard(const BaseChange& change);
 struct BaseMapRecord {
   Position reviewed = 0;
   bool more = false;  // another record of the same commit follows
@@ -232,20 +235,13 @@ struct RefusedRecord {
   std::vector<Position> positions;
 };
 
-// The number of the real tree's device from here on; it may be another after a
-// restart of the machine, and all that was known of files there still holds.
-struct DeviceRecord {
-  dev_t device = 0;
-};
-
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
                  UnlinkRecord, RenameRecord, SetAttrRecord, XattrRecord,
                  TakeRecord, ExtentRecord, TruncateRecord, TouchRecord,
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
-                 TableRecord, StartRecord, ReleaseRecord, RefusedRecord,
-                 DeviceRecord>;
+                 TableRecord, StartRecord, ReleaseRecord, RefusedRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/replay.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <map>
@@ -74,6 +77,15 @@ Result<Replayed> replay(int draft_dir, Position until) {
 
 Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at) {
   std::vector<BaseMapRecord> maps;
+  // The records of one commit are one map.
+  auto add = [&](BaseMapRecord record) {
+    if (maps.empty() || !maps.back().more) {
+      maps.push_back(std::move(record));
+      return;
+    }
+    maps.back().more = record.more;
+    std::ranges::move(record.changes, std::back_inserter(maps.back().changes));
+  };
   const uint16_t wanted = record_type(BaseMapRecord{});
   for (uint32_t number : TRY(list_generations(draft_dir))) {
     Fd fd = TRY(open_generation(draft_dir, number, O_RDONLY));
@@ -84,11 +96,11 @@ Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at) {
                         return true;
                       auto record = decode(frame.type, frame.payload);
                       if (record)
-                        maps.push_back(
-                            std::get<BaseMapRecord>(std::move(*record)));
+                        add(std::get<BaseMapRecord>(std::move(*record)));
                       return true;
                     }));
   }
+  if (!maps.empty() && maps.back().more) maps.pop_back();
   return maps;
 }
 

@@ -204,10 +204,6 @@ class State {
   void set_marks(std::vector<Mark> marks) { marks_ = std::move(marks); }
   void drop_seals(
       const std::function<bool(uint32_t, uint64_t, uint32_t)>& gone);
-  // The device of the real tree; 0: not known. Another number than before is
-  // the same device under a new name.
-  dev_t device() const { return device_; }
-  void move_to_device(dev_t device);
   // Nodes touched and names gone since the last command began, as far as they
   // still count; to be asked before the mark of its end.
   uint64_t changed_by_command() const;
@@ -249,7 +245,6 @@ class State {
   Status on(const StartRecord& r);
   Status on(const ReleaseRecord& r);
   Status on(const RefusedRecord& r);
-  Status on(const DeviceRecord& r);
 
   Result<Held*> need(Serial serial);
   Result<Held*> need_dir(Serial serial);
@@ -274,24 +269,32 @@ class State {
   void counted(const Extent& dead);
   Status wire_snapshot();
   // fs/state_base.cc, fs/state_base_links.cc
-  // Held directories by the place of their base, files that the draft moved by
-  // where they came from, and files by the name at which their base is read.
+  // Held directories by the place of their base, what the draft moved by where
+  // it came from, and files by the name at which their base is read.
   struct BaseIndex {
     std::unordered_map<std::string, Serial> dirs;
     std::unordered_multimap<std::string, Serial> moved, read_at;
-    std::unordered_set<std::string> committed;
+    std::unordered_map<std::string, Identity> committed;  // what stands now
   };
   BaseIndex base_index(const BaseMapRecord& r) const;
-  void base_moves(const BaseMapRecord& r);
+  void rebase(const BaseMapRecord& r);
+  bool base_moves(const BaseMapRecord& r, BaseIndex& index);
   void settle_moves();
-  void base_moved(const std::string& from, const std::string& to);
+  void drop_agreed(const BaseChange& change, Position reviewed);
+  void leave_discarded(const BaseChange& change, Position reviewed,
+                       const BaseIndex& index);
+  void show_again(const BaseChange& change, Position reviewed,
+                  const BaseIndex& index);
+  void show_times(const BaseMapRecord& r);
   void base_removed(const BaseChange& change, BaseIndex& index);
   void follow_base(Held& node, Held& dir, std::string_view name);
   void lose_base(Held& node, const Held& dir, const BaseChange& change);
   void base_stands(const BaseChange& change, Position reviewed,
                    const BaseIndex& known);
   bool leave_group(Held& node, size_t at, Held& dir, const BaseIndex& index);
-  bool base_under_move(const BaseChange& change);
+  bool part_from_group(Held& node, size_t at, const BaseChange& change,
+                       const BaseIndex& index);
+  bool base_under_move(const BaseChange& change, const BaseIndex& known);
   void orphan_moved(const BaseChange& change, const BaseIndex& index);
   void read_elsewhere(const BaseChange& change, const BaseIndex& index);
   std::map<std::string, Deleted> left_behind(const BaseMapRecord& r);
@@ -319,7 +322,6 @@ class State {
   uint32_t generation_ = 1;
   Position position_ = 0;
   uint64_t live_bytes_ = 0;
-  dev_t device_ = 0;
   DeadSink dead_;
   // Since the last command began (`since_`; 0: none runs).
   Position since_ = 0;
@@ -327,6 +329,8 @@ class State {
   std::vector<Serial> recent_;  // touched, some twice
   // Names that were taken away, by directory.
   std::vector<std::pair<Serial, std::string>> recent_gone_;
+  // The records so far of a base map that has more.
+  std::vector<BaseChange> base_changes_;
   // Of the record being applied.
   Position now_ = 0;
   uint32_t by_ = 0;

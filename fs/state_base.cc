@@ -4,21 +4,37 @@
 // clean lower nodes; what was touched since stays held over the new base.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "fs/state.h"
 
 namespace stoplog::fs {
 namespace {
 
-// `path` with the leading `from` replaced by `to`; absent when not within.
-std::optional<std::string> rebased(const std::string& path,
-                                   const std::string& from,
-                                   const std::string& to) {
-  if (!path.starts_with(from)) return std::nullopt;
-  if (path.size() == from.size()) return to;
-  if (path[from.size()] != '/') return std::nullopt;
-  return to + path.substr(from.size());
-}
+// Where the real tree moved things to, for any number of moves and paths: the
+// innermost one above a path counts. The cost of a question is the number of
+// different lengths among the old paths, not the number of moves.
+class MoveTable {
+ public:
+  void add(const std::string& from, const std::string& to) {
+    moves_.emplace(from, to);
+    lengths_.insert(from.size());
+  }
+  std::optional<std::string> rebased(const std::string& path) const {
+    for (auto at = lengths_.lower_bound(path.size()); at != lengths_.end();
+         ++at) {
+      if (*at < path.size() && path[*at] != '/') continue;
+      auto move = moves_.find(std::string_view(path).substr(0, *at));
+      if (move != moves_.end()) return move->second + path.substr(*at);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::unordered_map<std::string, std::string, NameHash, std::equal_to<>>
+      moves_;
+  std::set<size_t, std::greater<>> lengths_;  // lower_bound: this or shorter
+};
 
 std::string parent_of(const std::string& path) {
   size_t cut = path.rfind('/');
@@ -45,14 +61,14 @@ bool holds_names(const Held& node) {
 State::BaseIndex State::base_index(const BaseMapRecord& r) const {
   BaseIndex index;
   for (const BaseChange& change : r.changes)
-    index.committed.insert(change.path.str());
+    index.committed.emplace(change.path.str(),
+                            change.now ? identity_of(*change.now) : Identity{});
   for (const auto& [serial, node] : nodes_) {
     if (node->is_dir() && !node->is_unlinked())
       if (auto origin = origin_of(*node)) index.dirs.emplace(*origin, serial);
-    if (node->is_file())
-      for (const Link& link : node->links)
-        if (link.from == LinkFrom::kMoved)
-          index.moved.emplace(link.origin, serial);
+    for (const Link& link : node->links)
+      if (link.from == LinkFrom::kMoved)
+        index.moved.emplace(link.origin, serial);
     if (node->is_file() && !node->lower_path.empty())
       index.read_at.emplace(node->lower_path, serial);
   }
@@ -79,31 +95,6 @@ Held* State::find_path(const RelPath& path, size_t* link) {
   return nullptr;
 }
 
-// The real tree renamed `from` to `to`: places of bases move along.
-void State::base_moved(const std::string& from, const std::string& to) {
-  for (auto& [serial, node] : nodes_) {
-    if (auto path = rebased(node->lower_path, from, to))
-      node->lower_path = *path;
-    for (Link& link : node->links)
-      if (auto path = link.from == LinkFrom::kMoved
-                          ? rebased(link.origin, from, to)
-                          : std::nullopt)
-        link.origin = *path;
-  }
-  std::map<std::string, Deleted> moved;
-  for (auto it = deleted_.lower_bound(from); it != deleted_.end();) {
-    auto path = rebased(it->first, from, to);
-    if (!path) {
-      if (!it->first.starts_with(from)) break;
-      ++it;
-      continue;
-    }
-    moved.emplace(*path, std::move(it->second));
-    it = deleted_.erase(it);
-  }
-  deleted_.merge(moved);
-}
-
 // What the draft had moved to where the real tree has it now.
 void State::settle_moves() {
   for (auto& [serial, node] : nodes_)
@@ -119,32 +110,42 @@ void State::settle_moves() {
     }
 }
 
-// All moves of a commit, which happened at once: the innermost leave first, and
-// none arrives before all have left, for one may go where another was.
-void State::base_moves(const BaseMapRecord& r) {
+// All moves of a commit, which happened at once: all leave, the innermost
+// first, before any arrives, for one may go where another was.
+bool State::base_moves(const BaseMapRecord& r, BaseIndex& index) {
   std::vector<const BaseChange*> moves;
   for (const BaseChange& change : r.changes)
     if (change.from) moves.push_back(&change);
-  if (moves.empty()) return;
+  if (moves.empty()) return false;
   std::ranges::sort(moves, std::greater<>(),
                     [](const BaseChange* c) { return c->from->str(); });
-  BaseIndex index = base_index(r);
-  auto on_the_way = [](size_t i) {
-    return std::string(1, '\0') + std::to_string(i);  // no path has a NUL
-  };
-  for (size_t i = 0; i < moves.size(); ++i) {
-    base_removed({.path = *moves[i]->from,
+  MoveTable table;
+  for (const BaseChange* move : moves) {
+    base_removed({.path = *move->from,
                   .now = {},
-                  .from = moves[i]->path,
+                  .from = move->path,
                   .preimage = {},
-                  .before = moves[i]->before,
+                  .before = move->before,
                   .before_target = {}},
                  index);
-    base_moved(moves[i]->from->str(), on_the_way(i));
+    table.add(move->from->str(), move->path.str());
   }
-  for (size_t i = 0; i < moves.size(); ++i)
-    base_moved(on_the_way(i), moves[i]->path.str());
+  for (auto& [serial, node] : nodes_) {
+    if (auto path = table.rebased(node->lower_path)) node->lower_path = *path;
+    for (Link& link : node->links)
+      if (auto path = link.from == LinkFrom::kMoved ? table.rebased(link.origin)
+                                                    : std::nullopt)
+        link.origin = *path;
+  }
+  std::map<std::string, Deleted> moved;
+  for (auto it = deleted_.begin(); it != deleted_.end();) {
+    auto path = table.rebased(it->first);
+    if (path) moved.emplace(*path, std::move(it->second));
+    it = path ? deleted_.erase(it) : std::next(it);
+  }
+  deleted_.merge(moved);
   settle_moves();
+  return true;
 }
 
 void State::base_removed(const BaseChange& change, BaseIndex& index) {
@@ -200,18 +201,17 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
 }
 
 // The draft moved the file whose base changed at its old place.
-bool State::base_under_move(const BaseChange& change) {
-  for (auto& [serial, node] : nodes_)
-    for (const Link& link : node->links) {
-      if (link.from != LinkFrom::kMoved || link.origin != change.path.str() ||
-          !node->is_file() || !node->base)
-        continue;
-      unindex(*node);
-      *node->base = *change.now;
-      stand_on(*node, *change.now);
-      index(*node);
-      return true;
-    }
+bool State::base_under_move(const BaseChange& change, const BaseIndex& known) {
+  auto [begin, end] = known.moved.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->is_file() || !node->base) continue;
+    unindex(*node);
+    *node->base = *change.now;
+    stand_on(*node, *change.now);
+    index(*node);
+    return true;
+  }
   return false;
 }
 
@@ -220,7 +220,8 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   const std::string& path = change.path.str();
   size_t at = 0;
   Held* node = find_path(change.path, &at);
-  if (node == nullptr && change.rest_held && base_under_move(change)) return;
+  if (node == nullptr && change.rest_held && base_under_move(change, known))
+    return;
   if (node == nullptr || (node->mode & S_IFMT) != (change.now->mode & S_IFMT)) {
     // Deleted or made anew since: the draft still wants the base gone.
     if (Deleted* d = deleted_.contains(path) ? &deleted_[path] : nullptr)
@@ -249,12 +250,17 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   if (node->links.size() > 1 && node->touched <= reviewed &&
       !change.rest_held && leave_group(*node, at, *dir, known))
     return;
+  if (node->links.size() > 1 && part_from_group(*node, at, change, known))
+    return;
   bool was_in_base = link.from == LinkFrom::kDerived;
   bool was_own = link.from == LinkFrom::kNew;
   link.from = LinkFrom::kDerived;
   link.origin.clear();
   link.shadows = true;
-  if (node->is_dir() && !was_in_base) --dir->nlink_delta;
+  // The base counted a directory here before, and counts one now.
+  bool was_counted = was_in_base || (!change.from && change.before &&
+                                     S_ISDIR(change.before->mode));
+  if (node->is_dir() && !was_counted) --dir->nlink_delta;
   unindex(*node);
   node->lower_path.clear();
   if (at != 0) std::swap(node->links[0], node->links[at]);
@@ -276,6 +282,8 @@ void State::base_stands(const BaseChange& change, Position reviewed,
     }
   } else {
     stand_on(*node, *change.now);
+    // The draft made it, and holds it whatever becomes of the base.
+    if (is_new && !node->body) node->flags |= kAttrChanged;
     // The base counts this name from now on.
     if (!node->is_dir() && was_own) --node->nlink_delta;
   }
@@ -283,65 +291,84 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   index(*node);
 }
 
-Status State::on(const BaseMapRecord& r) {
-  // An undo took the path back, or a discard dropped it, and the draft left it
-  // alone since: it goes here as well. Removals come children first, for a
-  // directory goes only when nothing is left in it.
-  auto drop_agreed = [&](const BaseChange& change) {
-    size_t at = 0;
-    Held* node = find_path(change.path, &at);
-    if (node == nullptr || node->touched > r.reviewed || change.rest_held)
-      return;
-    for (const auto& [name, child] : node->names)
-      if (child != 0) return;
-    Held* dir = find(node->links[at].parent);
-    bool counted_below = node->links[at].from == LinkFrom::kDerived;
-    Link link = detach(*node, at);
-    if (!node->is_dir()) --node->nlink_delta;
-    if (dir != nullptr) {
-      dir->names.erase(link.name);
-      // The lower's own count of it went with it.
-      if (node->is_dir() && counted_below) ++dir->nlink_delta;
+// An undo took the path back, or a discard dropped it, and the draft left it
+// alone since: it goes here as well.
+void State::drop_agreed(const BaseChange& change, Position reviewed) {
+  size_t at = 0;
+  Held* node = find_path(change.path, &at);
+  if (node == nullptr || node->touched > reviewed || change.rest_held) return;
+  for (const auto& [name, child] : node->names)
+    if (child != 0) return;
+  Held* dir = find(node->links[at].parent);
+  bool counted_below = node->links[at].from == LinkFrom::kDerived;
+  Link link = detach(*node, at);
+  if (!node->is_dir()) --node->nlink_delta;
+  if (dir != nullptr) {
+    dir->names.erase(link.name);
+    // The lower's own count of it went with it.
+    if (node->is_dir() && counted_below) ++dir->nlink_delta;
+  }
+  deleted_.erase(change.path.str());
+}
+
+// The draft is to show the real thing at the place that it moved it away from.
+// What it has elsewhere is a file of its own, as a copy would be: its content
+// was taken before (Tree::settle). A directory goes when the place that it was
+// moved to, over another one, is discarded as well.
+void State::leave_discarded(const BaseChange& change, Position reviewed,
+                            const BaseIndex& index) {
+  auto [begin, end] = index.moved.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->base || node->links.empty() ||
+        node->touched > reviewed)
+      continue;
+    if (node->body && !node->body->map.has_lower()) {
+      own_alone(*node);
+      deleted_.erase(change.path.str());
+      continue;
     }
-    deleted_.erase(change.path.str());
-  };
-  for (const BaseChange& change : r.changes)
-    if (!change.now && !change.from) drop_agreed(change);
-  // A discarded deletion, or what a discarded move left: the real thing stands
-  // and nothing of the draft's hides it for a later reason.
-  auto show_again = [&](const BaseChange& change) {
-    const std::string& path = change.path.str();
-    auto gone = deleted_.find(path);
-    if (gone != deleted_.end() && gone->second.when > r.reviewed) return;
-    size_t at = 0;
-    RelPath above = change.path.parent();
-    Held* dir = above.is_root() ? find(kRootSerial) : find_path(above, &at);
-    if (dir == nullptr) return;
-    auto name = dir->names.find(change.path.name());
-    if (name == dir->names.end() || name->second != 0) return;
-    for (const auto& [serial, node] : nodes_)
+    auto path = path_of(*node);
+    if (!node->is_dir() || !path || !index.committed.contains(*path) ||
+        holds_names(*node))
+      continue;
+    Held* dir = find(node->links[0].parent);
+    if (dir == nullptr) continue;
+    Link link = detach(*node, 0);
+    auto hidden = deleted_.find(*path);
+    if (hidden != deleted_.end() && S_ISDIR(hidden->second.base.mode))
+      ++dir->nlink_delta;
+    dir->names.erase(link.name);
+    deleted_.erase(*path);
+  }
+}
+
+// A discarded deletion, or what a discarded move left: the real thing stands
+// and nothing of the draft's hides it for a later reason.
+void State::show_again(const BaseChange& change, Position reviewed,
+                       const BaseIndex& index) {
+  const std::string& path = change.path.str();
+  auto gone = deleted_.find(path);
+  if (gone != deleted_.end() && gone->second.when > reviewed) return;
+  size_t at = 0;
+  RelPath above = change.path.parent();
+  Held* dir = above.is_root() ? find(kRootSerial) : find_path(above, &at);
+  if (dir == nullptr) return;
+  auto name = dir->names.find(change.path.name());
+  if (name == dir->names.end() || name->second != 0) return;
+  auto [begin, end] = index.moved.equal_range(path);
+  for (auto it = begin; it != end; ++it)
+    if (const Held* node = find(it->second))
       for (const Link& link : node->links)
         if (link.from == LinkFrom::kMoved && link.origin == path) return;
-    dir->names.erase(name);
-    if (S_ISDIR(change.now->mode)) ++dir->nlink_delta;
-    if (gone != deleted_.end()) deleted_.erase(gone);
-  };
-  for (const BaseChange& change : r.changes)
-    if (change.now && !change.from) show_again(change);
-  std::map<std::string, Deleted> left = left_behind(r);
-  base_moves(r);
-  BaseIndex index = base_index(r);
-  for (const BaseChange& change : r.changes) {
-    if (!change.from && !change.rest_held) orphan_moved(change, index);
-    if (change.now)
-      base_stands(change, r.reviewed, index);
-    else
-      base_removed(change, index);
-    if (!change.from) read_elsewhere(change, index);
-  }
-  for (auto& [path, deleted] : left) deleted_.try_emplace(path, deleted);
-  // Directories that only carried the times of changes inside show the real
-  // ones again.
+  dir->names.erase(name);
+  if (S_ISDIR(change.now->mode)) ++dir->nlink_delta;
+  if (gone != deleted_.end()) deleted_.erase(gone);
+}
+
+// Directories that only carried the times of changes inside show the real ones
+// again.
+void State::show_times(const BaseMapRecord& r) {
   for (const BaseChange& change : r.changes) {
     size_t at = 0;
     RelPath parent = change.path.parent();
@@ -350,7 +377,56 @@ Status State::on(const BaseMapRecord& r) {
         (dir->own & kOwnMode) == 0)
       dir->own = 0;
   }
+}
+
+// What a commit did happened at once, however many records tell it: one of a
+// thousand moves may go where another was.
+Status State::on(const BaseMapRecord& r) {
+  if (!r.more && base_changes_.empty()) {
+    rebase(r);
+    return {};
+  }
+  base_changes_.insert(base_changes_.end(), r.changes.begin(), r.changes.end());
+  if (!r.more)
+    rebase({.reviewed = r.reviewed,
+            .more = false,
+            .changes = std::exchange(base_changes_, {})});
   return {};
+}
+
+void State::rebase(const BaseMapRecord& r) {
+  // Removals come children first, for a directory goes only when nothing is
+  // left in it.
+  for (const BaseChange& change : r.changes)
+    if (!change.now && !change.from) drop_agreed(change, r.reviewed);
+  BaseIndex index = base_index(r);
+  for (const BaseChange& change : r.changes)
+    if (is_discard(change)) leave_discarded(change, r.reviewed, index);
+  for (const BaseChange& change : r.changes)
+    if (change.now && !change.from) show_again(change, r.reviewed, index);
+  std::map<std::string, Deleted> left = left_behind(r);
+  if (base_moves(r, index)) index = base_index(r);
+  // What stands now comes parents first, also what was moved into a directory
+  // that this commit made; what is gone keeps its order.
+  std::vector<const BaseChange*> order;
+  for (const BaseChange& change : r.changes) order.push_back(&change);
+  auto gone = std::ranges::stable_partition(
+      order, [](const BaseChange* c) { return c->now.has_value(); });
+  std::sort(order.begin(), gone.begin(),
+            [](const BaseChange* a, const BaseChange* b) {
+              return a->path < b->path;
+            });
+  for (const BaseChange* each : order) {
+    const BaseChange& change = *each;
+    if (!change.from && !change.rest_held) orphan_moved(change, index);
+    if (change.now)
+      base_stands(change, r.reviewed, index);
+    else
+      base_removed(change, index);
+    if (!change.from) read_elsewhere(change, index);
+  }
+  for (auto& [path, deleted] : left) deleted_.try_emplace(path, deleted);
+  show_times(r);
 }
 
 }  // namespace stoplog::fs

@@ -167,4 +167,39 @@ bool State::leave_group(Held& node, size_t at, Held& dir,
   return true;
 }
 
+// The draft goes on with one file at several names, and the real tree has
+// another file at one of them now: that name is the draft's own over it, and
+// the file is read, and compared, at a name that has its base still.
+bool State::part_from_group(Held& node, size_t at, const BaseChange& change,
+                            const BaseIndex& index) {
+  if (!node.is_file() || !node.base ||
+      identity_of(*change.now) == identity_of(*node.base))
+    return false;
+  std::optional<std::string> read_at;
+  for (size_t i = 0; i < node.links.size() && !read_at; ++i) {
+    if (i == at || node.links[i].from != LinkFrom::kDerived) continue;
+    auto path = base_path(node.links[i]);
+    auto known = path ? index.committed.find(*path) : index.committed.end();
+    if (path && (known == index.committed.end() ||
+                 known->second == identity_of(*node.base)))
+      read_at = path;
+  }
+  if (!read_at) return false;
+  Link& link = node.links[at];
+  if (link.from == LinkFrom::kDerived) {
+    ++node.nlink_delta;
+    if (node.base->nlink > 1) --node.base->nlink;
+  }
+  link.from = LinkFrom::kNew;
+  link.origin.clear();
+  link.shadows = true;
+  deleted_.insert_or_assign(change.path.str(), Deleted{.base = *change.now,
+                                                       .target = {},
+                                                       .command = node.command,
+                                                       .when = node.touched,
+                                                       .content = {}});
+  node.lower_path = *read_at;
+  return true;
+}
+
 }  // namespace stoplog::fs

@@ -235,6 +235,9 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change,
 
 Status Tree::Impl::restore_replaced(State& state, Position at) {
   for (BaseMapRecord& map : TRY(base_maps_since(draft_dir_.get(), at))) {
+    // A discard changed nothing in the real tree: there is nothing to undo.
+    std::erase_if(map.changes,
+                  [](const BaseChange& change) { return is_discard(change); });
     std::vector<BaseChange> downward = map.changes;
     std::ranges::sort(downward, {}, &BaseChange::path);
     Origins origins(state);

@@ -218,8 +218,8 @@ class Life:
         if not self.commits:
             return
         number, before, after, paths, draft = self.commits[-1]
-        # For another draft that took it up since, this would be drift.
-        if draft != self.draft() and self.rows():
+        # For another draft, which may have touched any of it, this would be drift.
+        if self.draft() not in (None, draft):
             return
         self.commits.pop()
         if {p: v for p, v in self.real.items() if p != "host"} != \
@@ -248,7 +248,7 @@ class Life:
 
     def rollback(self):
         marks = [m for d, m in self.marks if d == self.draft()]
-        if not marks or self.commits:
+        if not marks:
             return
         mark = self.random.choice(marks)
         tree = dict(self.marks[(self.draft(), mark)])

@@ -244,3 +244,69 @@ ledger() {
   sl log --verify >/dev/null
 }
 both_modes ledger
+
+# A commit that died is ended by the next command, which says so and writes it
+# down. A limit on file sizes kills it while it stages.
+recovered() {
+  echo old >a
+  sl run --quiet -- sh -c 'echo new >a; head -c 3000000 /dev/zero >big'
+  sl approve --all
+  (
+    ulimit -c 0
+    ulimit -f 1000
+    "$STOPLOG" commit -y >"$T/out" 2>&1
+  ) && fail 'the commit did not die'
+  [ -n "$(find "$XDG_STATE_HOME/stoplog/commits" -name intent)" ] ||
+    fail "it left nothing to recover: $(cat "$T/out")"
+  sl status >"$T/out" 2>&1
+  grep -q 'interrupted has been taken back' "$T/out" || fail "$(cat "$T/out")"
+  same old "$(cat a)"
+  test ! -e big
+  sl log --json | jq -e '[.entries[] | select(.kind == "recover")] |
+    length == 1 and .[0].result == "taken back"' >/dev/null ||
+    fail "no recovery in the ledger: $(sl log --json)"
+  sl log | grep -q recover || fail "$(sl log)"
+  sl log --verify >/dev/null
+  sl commit -y >/dev/null
+  same new "$(cat a)"
+}
+both_modes recovered
+
+# What is discarded is shown as it is in the real tree, where the draft moved
+# that file away as well.
+discards() {
+  mkdir sub
+  echo x >sub/x
+  echo y >sub/y
+  sl run --quiet -- sh -c 'mv sub/x sub/y; echo new >sub/x'
+  sl discard -y sub/x >/dev/null
+  same sub/y "$(sl status --json | jq -r '.changes[].path')"
+  same 'x x' "$(sl run --quiet -- sh -c 'echo $(cat sub/x sub/y)')"
+  # Without a daemon, too.
+  sl run --quiet -- sh -c 'mv sub/x sub/y; echo new >sub/x'
+  kill -9 "$(sl drafts --json | jq '.drafts[0].daemon')"
+  sl discard -y sub/x >/dev/null
+  same 'x x' "$(sl run --quiet -- sh -c 'echo $(cat sub/x sub/y)')"
+  sl discard -y sub/y >/dev/null
+  same 'x y' "$(sl run --quiet -- sh -c 'echo $(cat sub/x sub/y)')"
+  test -z "$(sl status --json | jq -r '.changes[].path')"
+}
+both_modes discards
+
+# One of two names of a file is committed, and the draft goes back past that:
+# the other one is what it was.
+back_past_a_link() {
+  echo text >b
+  ln b linked
+  sl run --quiet -- sh -c 'cat b linked >seen; rm seen; touch b'
+  sl run --quiet -- sh -c 'echo more >>b'
+  sl approve b
+  sl commit -y >/dev/null
+  same 'text more text' "$(echo $(cat b linked))"
+  sl rollback @2 >/dev/null
+  same 'text text' "$(sl run --quiet -- sh -c 'echo $(cat b linked)')"
+  same b "$(sl status --json | jq -r '.changes[].path')"
+  sl commit -a -y >/dev/null
+  same 'text text' "$(echo $(cat b linked))"
+}
+both_modes back_past_a_link

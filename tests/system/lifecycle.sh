@@ -12,5 +12,9 @@ lives() {
   for seed in 3 6; do
     python3 "$TOP/tests/lifecycle.py" "$STOPLOG" "$T/life" "$seed" 30
   done
+  # A discard where something was moved away; a link committed alone, and back.
+  for seed in 110 111; do
+    python3 "$TOP/tests/lifecycle.py" "$STOPLOG" "$T/life" "$seed" 40
+  done
 }
 both_modes lives
