@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+import growth
 import launch
 import program
 import report
@@ -26,6 +27,8 @@ def parse(argv):
     p = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help="small trees, few rounds: five minutes")
+    p.add_argument("--growth", action="store_true",
+                   help="how costs grow with tree, changes, timeline and file size, instead")
     p.add_argument("--on", default="ext4", choices=["ext4", "xfs", "btrfs", "tmpfs", "disk"],
                    help="the file system beneath: a fresh loop one, or the machine's own disk")
     p.add_argument("--rounds", type=int, help="default 7, with --quick 3")
@@ -133,8 +136,32 @@ def measure(options, place, samples, missing):
             print(f"memory: {memory[0]:.0f} bytes a node, of {memory[1]} nodes\n")
 
 
+def about_this_run(options, missing):
+    return {"filesystem": options.on, "kernel": os.uname().release, "cpus": os.cpu_count(),
+            "rounds": options.rounds, "files": options.files, "quick": options.quick,
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "missing": missing}
+
+
+def main_growth(options):
+    missing = []
+    why = views.Stoplog(options).unavailable()
+    if why:
+        print(f"not measured: {why}")
+        return 1
+    with bed(options.on, size="24G") as place:
+        cells = growth.measure(options, place, missing)
+    os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
+    print(growth.table(cells))
+    print("\n".join(growth.save(cells, about_this_run(options, missing), options.out)))
+    for line in missing:
+        print(f"not measured: {line}")
+    return 0 if cells else 1
+
+
 def main(argv):
     options = parse(argv)
+    if options.growth:
+        return main_growth(options)
     samples, missing = {}, []
     begin = time.time()
     with bed(options.on) as place:
@@ -144,9 +171,7 @@ def main(argv):
               "program": {k: v for k, v in samples.items() if k[0] == "program"},
               "launch": {k: v for k, v in samples.items() if k[0] == "launch"}}
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
-    about = {"filesystem": options.on, "kernel": os.uname().release, "cpus": os.cpu_count(),
-             "rounds": options.rounds, "files": options.files, "quick": options.quick,
-             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "missing": missing}
+    about = about_this_run(options, missing)
     for group, found in groups.items():
         if found:
             print(report.table(found) + "\n")

@@ -18,6 +18,7 @@ constexpr OptionSpec kOptions[] = {{"json"}, {"all", 'a'}};
 struct Row {
   Draft draft;
   bool current = false;
+  bool gone = false;  // its workspace was removed, or replaced by another
   std::optional<std::vector<RelPath>> paths;  // unknown: cannot be read
   struct Overlap {
     std::string name;
@@ -50,9 +51,12 @@ Result<std::vector<Row>> collect(Context& context, bool all) {
   std::vector<Row> rows;
   for (Draft& d : drafts) {
     Row row;
-    auto ws = draft::Workspace{.path = d.workspace};
-    auto current = TRY(store.current(ws));
-    row.current = current && current->id == d.id;
+    auto ws = draft::find_workspace({.given = d.workspace, .cwd = "/"});
+    row.gone = !ws || !d.stands_over(*ws);
+    if (!row.gone) {
+      auto current = TRY(store.current(*ws));
+      row.current = current && current->id == d.id;
+    }
     if (auto client = context.daemon(d); client && *client) {
       row.daemon = (**client).daemon().pid;
       if (auto status = (**client).status()) row.mount = status->mount;
@@ -113,12 +117,13 @@ Result<int> run(Context& context, const Args& args) {
   for (const Row& row : rows) {
     std::string changes = row.paths ? std::to_string(row.paths->size()) : "?";
     context.out.write(fmt::format(
-        "{} {:<20} {}  {:<9} {:>6} changes {:>4} commands  {}{}{}\n",
+        "{} {:<20} {}  {:<9} {:>6} changes {:>4} commands  {}{}{}{}\n",
         row.current ? '*' : ' ', row.draft.name, row.draft.id,
         draft::name_of(row.draft.state), changes, row.commands,
         created_for_people(row.draft.created),
         row.daemon ? fmt::format("  daemon {}", *row.daemon) : "",
-        row.mount.empty() ? "" : "  at " + escape(row.mount)));
+        row.mount.empty() ? "" : "  at " + escape(row.mount),
+        row.gone ? "  its directory is gone" : ""));
     for (const Row::Overlap& overlap : row.overlaps)
       context.out.write(fmt::format(
           "      {} also in '{}': {}{}\n", plural(overlap.paths.size(), "path"),

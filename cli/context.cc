@@ -67,6 +67,11 @@ Result<Context::Made> Context::find_or_make_draft(bool force, bool always_new) {
       return std::unexpected(std::move(found).error());
     }
   }
+  for (const Draft& old : TRY(drafts.list(ws)))
+    if (old.state == draft::DraftState::kOpen && !old.stands_over(ws))
+      out.note(fmt::format(
+          "draft '{}' stands over the directory that was here before this one",
+          old.name));
   std::optional<Draft> other = TRY(drafts.overlapping(ws));
   draft::WorkspaceCheck check{.force = force};
   if (other) check.other = other->workspace;

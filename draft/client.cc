@@ -40,6 +40,23 @@ bool fits_shape(const Welcome& daemon, const std::optional<Shape>& wanted) {
   return ::geteuid() != 0 || daemon.mount.empty();
 }
 
+Error other_version() {
+  return Error(Code::kUnsupported,
+               "another version of stoplog serves this draft, and is at work")
+      .with_hint(
+          "wait until what it runs has ended, or end it with `stoplog stop`; a "
+          "view that it shows goes with it");
+}
+
+Error moved_away() {
+  return Error(Code::kUnsupported,
+               "the workspace was replaced by another directory while the "
+               "draft is at work over the old one")
+      .with_hint(
+          "wait until what runs has ended, or end it with `stoplog stop`; "
+          "`stoplog unmount` a view of it");
+}
+
 Error other_shape(const Welcome& daemon) {
   if (!daemon.mount.empty())
     return Error(Code::kUnsupported,
@@ -85,18 +102,14 @@ bool went_away_before_it_read(const Error& error) {
 }
 
 Status Client::send_away(const Layout& layout, const std::string& id,
-                         OtherVersion other) {
+                         OtherVersion other, Error busy) {
   auto socket = connect_to(layout, id);
   if (!socket) return {};  // it has left
   Client old(std::move(*socket));
   Status left = old.shutdown(layout, id, other == OtherVersion::kEnds);
   if (left || went_away(left.error())) return {};
   if (left.error().err() != EBUSY) return left;
-  return std::unexpected(
-      Error(Code::kUnsupported,
-            "another version of stoplog serves this draft, and is at work")
-          .with_hint("wait until what it runs has ended, or end it with "
-                     "`stoplog stop`; a view that it shows goes with it"));
+  return std::unexpected(std::move(busy));
 }
 
 Result<std::optional<Client>> Client::connect(const Layout& layout,
@@ -112,13 +125,13 @@ Result<std::optional<Client>> Client::connect(const Layout& layout,
   }
   Client client(std::move(*socket));
   auto hello = client.say_hello();
-  if (hello) return client;
+  if (hello && !client.welcome_.stale) return client;
   // It went away between connect and hello: idle, or killed.
-  if (went_away(hello.error())) return std::nullopt;
-  if (hello.error().code() != Code::kUnsupported)
+  if (!hello && went_away(hello.error())) return std::nullopt;
+  if (!hello && hello.error().code() != Code::kUnsupported)
     return std::unexpected(std::move(hello).error());
   client.socket_.reset();
-  TRY(send_away(layout, id, other));
+  TRY(send_away(layout, id, other, hello ? moved_away() : other_version()));
   return std::nullopt;
 }
 

@@ -6,8 +6,9 @@
 //   for (;;) { RunEvent e = TRY(c.next_event()); ... }
 //
 // connect() gives nullopt when no daemon lives; a socket left by a dead one
-// counts as none, and so does a daemon of another protocol, which is asked to
-// leave first: at work it stays, and that is kUnsupported. connect_or_start()
+// counts as none, and so does a daemon of another protocol, or one whose
+// workspace was replaced by another directory, which is asked to leave first:
+// at work it stays, and that is kUnsupported. connect_or_start()
 // starts one, waits until it is ready and reports its reason when it is not; an
 // idle daemon of another version is replaced. Whoever needs the draft whether
 // or not a daemon lives calls reach() (draft/reach.h). One thread; a request
@@ -88,7 +89,7 @@ class Client {
  private:
   explicit Client(Fd socket) : socket_(std::move(socket)) {}
   static Status send_away(const Layout& layout, const std::string& id,
-                          OtherVersion other);
+                          OtherVersion other, Error busy);
   Status say_hello();
   struct Reply {
     std::string payload;

@@ -43,6 +43,7 @@ class Core : public DaemonCore, private fs::Observer {
   Result<MountInfo> mount(const std::string& dir) override;
   Status unmount() override;
   MountInfo mounted() const override;
+  bool is_stale() const override { return session_->is_stale(); }
   Status note(const std::string& name, const std::string& text) override;
   void describe(DaemonStatus& status) const override;
   int life_fd() const override { return session_->zygote().pidfd(); }

@@ -59,6 +59,9 @@ class DaemonCore {
   virtual Result<MountInfo> mount(const std::string& dir) = 0;
   virtual Status unmount() = 0;
   virtual MountInfo mounted() const = 0;
+  // The workspace was removed, or another directory is at its path: the draft
+  // must be opened again.
+  virtual bool is_stale() const = 0;
   // A file for the jail under /run/stoplog/.
   virtual Status note(const std::string& name, const std::string& text) = 0;
   // Fills held_bytes, touched_nodes and notes.

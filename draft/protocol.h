@@ -26,7 +26,7 @@
 
 namespace stoplog::draft {
 
-inline constexpr uint16_t kProtocol = 2;
+inline constexpr uint16_t kProtocol = 3;
 inline constexpr uint32_t kMagic = 0x474f4c53;  // "SLOG"
 // A payload above kMaxInline travels in a sealed memfd, the first fd.
 inline constexpr size_t kMaxInline = 60u << 10;
@@ -80,12 +80,13 @@ struct Welcome {
   std::string version;
   std::string draft;
   int32_t pid = 0;
-  bool busy = false;  // a command runs, or the view is mounted for people
-  std::string shape;  // Shape::digest()
-  std::string mount;  // for people; "" none
+  bool busy = false;   // a command runs, or the view is mounted for people
+  std::string shape;   // Shape::digest()
+  std::string mount;   // for people; "" none
+  bool stale = false;  // another directory is at the workspace's path now
   template <class A>
   void visit(A& a) {
-    a(version, draft, pid, busy, shape, mount);
+    a(version, draft, pid, busy, shape, mount, stale);
   }
 };
 struct ErrorReply {

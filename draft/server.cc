@@ -259,7 +259,8 @@ Result<std::string> Server::answer_shutdown(const Shutdown& shutdown) {
 
 Welcome Server::welcome() const {
   return {STOPLOG_VERSION, options_.draft, static_cast<int32_t>(::getpid()),
-          busy(),          options_.shape, core_.mounted().path};
+          busy(),          options_.shape, core_.mounted().path,
+          core_.is_stale()};
 }
 
 DaemonStatus Server::status() const {

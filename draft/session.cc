@@ -87,11 +87,15 @@ Status Session::open_trees(const CoreContext& context) {
   draft_dir_ = TRY(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY));
   base_ = TRY_CTX(sys::openat(AT_FDCWD, workspace_, O_RDONLY | O_DIRECTORY),
                   fmt::format("cannot open the workspace '{}'", workspace_));
-  sys::Stat st = TRY(sys::fstat(base_.get()));
-  if (st.dev != draft.workspace_dev || st.ino != draft.workspace_ino)
-    return fail(Code::kDrift,
-                "'{}' is no longer the directory that the draft stands over",
-                workspace_);
+  Workspace here = TRY(find_workspace({.given = workspace_, .cwd = "/"}));
+  if (!draft.stands_over(here))
+    return std::unexpected(
+        Error(Code::kDrift,
+              fmt::format("'{}' is no longer the directory that draft '{}' "
+                          "stands over",
+                          workspace_, draft.name))
+            .with_hint("its changes can still be read with `stoplog diff` and "
+                       "`stoplog export --patch`; `stoplog rm` removes it"));
   const Shape& shape = context.shape;
   fs::RulesSpec rules{.hide = shape.hide,
                       .mask = shape.mask,
@@ -217,5 +221,11 @@ void Session::close() {
 }
 
 Session::~Session() { close(); }
+
+bool Session::is_stale() const {
+  auto opened = sys::fstat(base_.get());
+  auto now = sys::statat(AT_FDCWD, workspace_);
+  return !opened || !now || opened->dev != now->dev || opened->ino != now->ino;
+}
 
 }  // namespace stoplog::draft

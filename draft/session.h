@@ -42,6 +42,8 @@ class Session {
   jail::Zygote& zygote() { return *zygote_; }
   // Where the workspace stands inside of the jail.
   const std::string& workspace() const { return workspace_; }
+  // What is at the workspace's path is no longer what was opened.
+  bool is_stale() const;
   // Where we see it.
   const std::string& mount_path() const { return mount_path_; }
   const jail::JailSpec& spec() const { return spec_; }

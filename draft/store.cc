@@ -87,7 +87,7 @@ Result<Draft> Draft::from_json(const Json& json) {
   d.id = json.text("id");
   d.name = json.text("name");
   d.workspace = json.text("workspace");
-  d.workspace_dev = static_cast<dev_t>(json.integer("workspace_dev"));
+  d.workspace_born_ns = json.integer("workspace_born_ns");
   d.workspace_ino = static_cast<uint64_t>(json.integer("workspace_ino"));
   for (DraftState s : {DraftState::kCommitted, DraftState::kDiscarded})
     if (json.text("state") == name_of(s)) d.state = s;
@@ -104,11 +104,18 @@ Result<Draft> Draft::from_json(const Json& json) {
   return d;
 }
 
+bool Draft::stands_over(const Workspace& directory) const {
+  bool same_birth = workspace_born_ns == 0 || directory.born_ns == 0 ||
+                    workspace_born_ns == directory.born_ns;
+  return workspace == directory.path && workspace_ino == directory.ino &&
+         same_birth;
+}
+
 Json Draft::to_json() const {
   Json json = raw;
   json.set("version", kVersion).set("id", id).set("name", name);
-  json.set("workspace", workspace).set("workspace_dev", workspace_dev);
-  json.set("workspace_ino", workspace_ino).set("state", name_of(state));
+  json.set("workspace", workspace).set("workspace_ino", workspace_ino);
+  json.set("workspace_born_ns", workspace_born_ns).set("state", name_of(state));
   json.set("created", created).set("selected_ns", selected_ns);
   json.set("forked_from", forked_from).set("commands", commands);
   Json ledger = Json::object();
@@ -197,8 +204,8 @@ Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
   d.name = TRY(choose_name(request));
   d.id = TRY(random_id());
   d.workspace = request.workspace.path;
-  d.workspace_dev = request.workspace.dev;
   d.workspace_ino = request.workspace.ino;
+  d.workspace_born_ns = request.workspace.born_ns;
   d.created = rfc3339(Clock::real().now());
   d.forked_from = request.forked_from;
   if (request.forked_from.empty()) d.selected_ns = now_ns();
@@ -289,7 +296,7 @@ Result<Draft> Store::load(std::string_view id) const {
 Result<std::optional<Draft>> Store::current(const Workspace& workspace) const {
   std::optional<Draft> best;
   for (Draft& d : TRY(list(workspace))) {
-    if (d.state != DraftState::kOpen) continue;
+    if (d.state != DraftState::kOpen || !d.stands_over(workspace)) continue;
     if (!best || std::tie(d.selected_ns, d.created) >=
                      std::tie(best->selected_ns, best->created))
       best = std::move(d);

@@ -10,7 +10,8 @@
 // which reads, changes and replaces it under the draft's meta lock, so that the
 // daemon and several CLIs may do so at once. Names are unique among the drafts
 // of one workspace, ids everywhere. The current draft of a workspace is the
-// open one that was selected last (creation selects, forking does not).
+// open one that was selected last (creation selects, forking does not) and
+// stands over the directory that is there now.
 #pragma once
 
 #include <sys/types.h>
@@ -39,8 +40,8 @@ struct Draft {
   std::string id;
   std::string name;
   std::string workspace;
-  dev_t workspace_dev = 0;
   uint64_t workspace_ino = 0;
+  int64_t workspace_born_ns = 0;
   DraftState state = DraftState::kOpen;
   std::string created;       // RFC 3339
   int64_t selected_ns = 0;   // when it was made current; 0: never
@@ -51,6 +52,9 @@ struct Draft {
   int64_t ledger_size = 0;   // bytes of the ledger that the head covers
 
   Json raw = Json::object();  // keys of a newer version are kept
+
+  // Its workspace is this very directory, not one that was made in its place.
+  bool stands_over(const Workspace& directory) const;
 
   static Result<Draft> from_json(const Json& json);
   Json to_json() const;

@@ -102,7 +102,10 @@ Result<Workspace> find_workspace(const WorkspaceQuery& query) {
   Fd fd = TRY_CTX(sys::openat(AT_FDCWD, top, O_PATH | O_DIRECTORY),
                   fmt::format("cannot use '{}' as workspace", top));
   sys::Stat st = TRY(sys::fstat(fd.get()));
-  Workspace out{.path = top, .dev = st.dev, .ino = st.ino, .git = has_git(top)};
+  Workspace out{.path = top,
+                .ino = st.ino,
+                .born_ns = st.btime.tv_sec * 1'000'000'000 + st.btime.tv_nsec,
+                .git = has_git(top)};
   if (within(cwd, top)) {
     std::string rest = cwd.substr(top == "/" ? 1 : top.size());
     if (rest.starts_with('/')) rest.erase(0, 1);

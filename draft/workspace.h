@@ -22,9 +22,11 @@ namespace stoplog::draft {
 
 struct Workspace {
   std::string path;  // absolute, symlinks resolved
-  dev_t dev = 0;
+  // Which directory it is; of one that is made in its place, ext4 gives the
+  // same number again. Not the device, which a restart may number anew.
   uint64_t ino = 0;
-  bool git = false;  // its top holds .git
+  int64_t born_ns = 0;  // 0: not known
+  bool git = false;     // its top holds .git
   // Where the user stands, when that is inside the workspace.
   std::optional<RelPath> cwd;
 };

@@ -488,6 +488,7 @@ Result<ReplacedMap> replaced_since(int draft_dir, Position at) {
 
 Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
   Replayed replayed = TRY(replay(options.draft_dir, options.at));
+  replayed.state.move_to_device(TRY(sys::fstat(options.base)).dev);
   std::shared_ptr<Segments> segments =
       TRY(Segments::open(options.draft_dir, false));
   ReplacedMap replaced = TRY(replaced_since(options.draft_dir, options.at));

@@ -263,6 +263,11 @@ void fields(Io& io, R& r) {
   io.list(r.positions, 8, [](auto& i, auto& p) { i(p); });
 }
 
+template <typename Io, Is<DeviceRecord> R>
+void fields(Io& io, R& r) {
+  io(r.device);
+}
+
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {

@@ -235,13 +235,20 @@ struct RefusedRecord {
   std::vector<Position> positions;
 };
 
+// The number of the real tree's device from here on; it may be another after a
+// restart of the machine, and all that was known of files there still holds.
+struct DeviceRecord {
+  dev_t device = 0;
+};
+
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
                  UnlinkRecord, RenameRecord, SetAttrRecord, XattrRecord,
                  TakeRecord, ExtentRecord, TruncateRecord, TouchRecord,
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
-                 TableRecord, StartRecord, ReleaseRecord, RefusedRecord>;
+                 TableRecord, StartRecord, ReleaseRecord, RefusedRecord,
+                 DeviceRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);

@@ -204,6 +204,10 @@ class State {
   void set_marks(std::vector<Mark> marks) { marks_ = std::move(marks); }
   void drop_seals(
       const std::function<bool(uint32_t, uint64_t, uint32_t)>& gone);
+  // The device of the real tree; 0: not known. Another number than before is
+  // the same device under a new name.
+  dev_t device() const { return device_; }
+  void move_to_device(dev_t device);
   // Nodes touched and names gone since the last command began, as far as they
   // still count; to be asked before the mark of its end.
   uint64_t changed_by_command() const;
@@ -245,6 +249,7 @@ class State {
   Status on(const StartRecord& r);
   Status on(const ReleaseRecord& r);
   Status on(const RefusedRecord& r);
+  Status on(const DeviceRecord& r);
 
   Result<Held*> need(Serial serial);
   Result<Held*> need_dir(Serial serial);
@@ -322,6 +327,7 @@ class State {
   uint32_t generation_ = 1;
   Position position_ = 0;
   uint64_t live_bytes_ = 0;
+  dev_t device_ = 0;
   DeadSink dead_;
   // Since the last command began (`since_`; 0: none runs).
   Position since_ = 0;

@@ -419,4 +419,25 @@ Status State::on(const ReleaseRecord& r) {
 // What it speaks of changed nothing: replay() takes note.
 Status State::on(const RefusedRecord&) { return {}; }
 
+Status State::on(const DeviceRecord& r) {
+  move_to_device(r.device);
+  return {};
+}
+
+void State::move_to_device(dev_t device) {
+  dev_t old = std::exchange(device_, device);
+  if (old == 0 || old == device) return;
+  auto move = [&](sys::Stat& st) {
+    if (st.dev == old) st.dev = device;
+  };
+  for (auto& [serial, node] : nodes_) {
+    if (!node->base) continue;
+    unindex(*node);
+    move(*node->base);
+    if (node->body) move(node->body->lower);
+    index(*node);
+  }
+  for (auto& [path, deleted] : deleted_) move(deleted.base);
+}
+
 }  // namespace stoplog::fs

@@ -57,6 +57,7 @@ void State::snapshot(const std::function<Status(Record)>& sink,
   auto put = [&](Record record) {
     if (result) result = sink(std::move(record));
   };
+  if (device_ != 0) put(DeviceRecord{device_});
   for (const auto& [serial, node] : nodes_) put(record_of(*node));
   for (const auto& [serial, node] : nodes_) {
     GoneRecord gone{.dir = serial, .names = {}};

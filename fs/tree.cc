@@ -62,7 +62,7 @@ Status Tree::Impl::open() {
     TRY(journal_->publish());
     cookie_seed_ = open.cookie_seed;
     watch_dead();
-    return {};
+    return append({DeviceRecord{base_stat_.dev}});
   }
   if (!replayed) return std::unexpected(std::move(replayed).error());
   state_ = std::move(replayed->state);
@@ -76,6 +76,10 @@ Status Tree::Impl::open() {
   if (!read_only_)
     journal_ =
         TRY(Journal::resume(draft_dir_.get(), replayed->head, replayed->end));
+  if (read_only_)
+    state_.move_to_device(base_stat_.dev);
+  else if (state_.device() != base_stat_.dev)
+    TRY(append({DeviceRecord{base_stat_.dev}}));
   for (const auto& [serial, node] : state_.nodes()) {
     if (!node->body) continue;
     if (node->body->map.has_lower()) unpinned_.insert(serial);

@@ -108,6 +108,7 @@ Result<State> Tree::Impl::state_at(Position at) {
   if (replayed.damaged)
     return fail(Code::kCorrupt, "the journal is damaged before that mark: {}",
                 replayed.notes.empty() ? "" : replayed.notes.front());
+  replayed.state.move_to_device(base_stat_.dev);
   return std::move(replayed.state);
 }
 

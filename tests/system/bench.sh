@@ -4,6 +4,7 @@
 # and a plot. Nothing is asserted about time.
 . "$(dirname "$0")/lib.sh" || exit 1
 needs python3 git
+needs_fuse
 [ "$(id -u)" -eq 0 ] || skip 'the benchmark needs root'
 [ -n "${STOPLOG_TEST_INSIDE:-}" ] || skip 'no mount namespace'
 
@@ -20,6 +21,21 @@ data = json.load(open(sys.argv[1]))
 native = [r for r in data["rows"] if r["view"] == "native"]
 assert native and all(r["ratio_min"] == 1 and r["rounds"] == 2 for r in native), native
 assert any("stoplog" in line for line in data["about"]["missing"])
+xml.parse(sys.argv[2])
+PY
+[ -z "$(find "$T" -maxdepth 1 -name 'stoplog-bench.*')" ] || fail 'its bed was left'
+
+# How costs grow: a plot and a table for each axis.
+(cd "$TOP" && TMPDIR=$T PYTHONDONTWRITEBYTECODE=1 python3 bench/run.py --growth \
+  --quick --only file --on tmpfs --stoplog "$STOPLOG" --out "$T/out") >"$T/said" 2>&1 ||
+  fail "$(cat "$T/said")"
+grep -q '^  append one byte ' "$T/said" || fail "$(cat "$T/said")"
+python3 - "$T/out-growth.json" "$T/out-growth-bytes-of-a-sparse-file.svg" <<'PY'
+import json, sys
+import xml.etree.ElementTree as xml
+data = json.load(open(sys.argv[1]))
+assert all(len(row["seconds"]) == 3 for row in data["rows"]), data["rows"]
+assert not data["about"]["missing"], data["about"]["missing"]
 xml.parse(sys.argv[2])
 PY
 [ -z "$(find "$T" -maxdepth 1 -name 'stoplog-bench.*')" ] || fail 'its bed was left'

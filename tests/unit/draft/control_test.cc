@@ -80,6 +80,7 @@ class FakeCore final : public DaemonCore {
     mount_.clear();
     return {};
   }
+  bool is_stale() const override { return false; }
   MountInfo mounted() const override { return {mount_}; }
   Status note(const std::string&, const std::string&) override { return {}; }
   void describe(DaemonStatus& status) const override { status.held_bytes = 42; }

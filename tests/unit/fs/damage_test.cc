@@ -100,3 +100,37 @@ TEST_CASE("a journal with a hole goes on from a mark before the hole") {
   CHECK_FALSE(f.tree->read_only());
   CHECK(f.list("") == "one two");
 }
+
+TEST_CASE("another number of the same device is no other tree") {
+  TreeFixture f;
+  f.base.write("edited", "low");
+  f.base.write("large", std::string(2u << 20, 'x'));
+  f.base.write("linked", "low");
+  stdfs::create_hard_link(f.base / "linked", f.base / "link");
+  f.base.write("deleted", "low");
+  f.open();
+  CHECK(f.write("edited", "HELD") == 0);
+  CHECK(f.write("large", "HELD") == 0);
+  CHECK(f.write("linked", "HELD") == 0);
+  CHECK(f.unlink("deleted") == 0);
+  dev_t here = sys::fstat(f.base.fd())->dev;
+  f.tree.reset();
+  // As after a restart: what the journal knows has a number of before.
+  append(f, {DeviceRecord{here + 100}});
+  auto before = replay(f.draft.fd());
+  REQUIRE(before);
+  for (const auto& [serial, node] : before->state.nodes())
+    if (serial != kRootSerial) CHECK(node->base->dev == here + 100);
+  f.open();
+  CHECK(f.read("large").substr(0, 5) == "HELDx");
+  CHECK(f.read("edited") == "HELD");
+  CHECK(f.read("link") == "HELD");
+  CHECK(f.at("link") == f.at("linked"));
+  CHECK(f.list("") == "edited large link linked");
+  auto view = open_view({.draft_dir = f.draft.fd(), .base = f.base.fd()});
+  REQUIRE(view);
+  auto changes = (*view)->changes();
+  REQUIRE(changes);
+  CHECK(changes->size() == 5);
+  for (const RawChange& change : *changes) CHECK_FALSE(change.drift);
+}
