@@ -117,9 +117,10 @@ Result<int> run(Context& context, const Args& args) {
   for (const Row& row : rows) {
     std::string changes = row.paths ? std::to_string(row.paths->size()) : "?";
     context.out.write(fmt::format(
-        "{} {:<20} {}  {:<9} {:>6} changes {:>4} commands  {}{}{}{}\n",
+        "{} {:<20} {}  {:<9} {:>6} change{} {:>4} command{}  {}{}{}{}\n",
         row.current ? '*' : ' ', row.draft.name, row.draft.id,
-        draft::name_of(row.draft.state), changes, row.commands,
+        draft::name_of(row.draft.state), changes, changes == "1" ? " " : "s",
+        row.commands, row.commands == 1 ? " " : "s",
         created_for_people(row.draft.created),
         row.daemon ? fmt::format("  daemon {}", *row.daemon) : "",
         row.mount.empty() ? "" : "  at " + escape(row.mount),

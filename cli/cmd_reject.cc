@@ -11,7 +11,7 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"reason", 0, "TEXT"}};
+constexpr OptionSpec kOptions[] = {{"reason", 0, "TEXT"}, {"json"}};
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
@@ -34,6 +34,12 @@ Result<int> run(Context& context, const Args& args) {
   for (const RelPath& path : rejected) paths.push(path.str());
   fields.set("digest", digest_text(set)).set("reason", request.reason);
   TRY(ledger.append("reject", fields.set("paths", paths), Sync::kYes));
+  if (args.has("json")) {
+    Json j = Json::object();
+    j.set("version", 1).set("digest", digest_text(set));
+    context.out.write(j.set("rejected", paths).dump() + "\n");
+    return 0;
+  }
   context.out.write(
       fmt::format("rejected {}:\n", plural(rejected.size(), "change")));
   for (const RelPath& path : rejected)
@@ -47,7 +53,7 @@ extern const Command k_reject_command{
     .name = "reject",
     .summary = "reject changes, with a reason that the agent can read",
     .help =
-        "usage: stoplog reject PATH... [--reason TEXT]\n"
+        "usage: stoplog reject PATH... [--reason TEXT] [--json]\n"
         "\n"
         "Records that you reject the changes at PATH as they are now. They "
         "stay\n"
@@ -55,6 +61,7 @@ extern const Command k_reject_command{
         "jail in /run/stoplog/rejections. `stoplog discard` drops a change.\n"
         "\n"
         "      --reason TEXT  why\n"
+        "      --json         for programs\n"
         "\n"
         "example: stoplog reject src/db.c --reason \"keep the old schema\"\n",
     .options = kOptions,

@@ -225,9 +225,7 @@ Result<int> run(Context& context, const Args& args) {
                           : std::unexpected(std::move(draft).error());
     if (!reviewed) context.out.error(reviewed.error());
   }
-  if (code) return code;
-  context.out.error(code.error());
-  return run_exit_code_of(code.error());
+  return code;
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ Result<int> run(Context& context, const Args& args) {
   context.out.write(fmt::format("took commit {} back: {}\n",
                                 result.record.meta.undoes,
                                 plural(result.record.items.size(), "path")));
+  context.out.hint(fmt::format("`stoplog undo {}` brings it back",
+                               result.record.meta.number));
   return kDone;
 }
 

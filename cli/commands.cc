@@ -92,6 +92,31 @@ Error unknown_command(const std::string& name) {
   return std::move(error).with_hint("see `stoplog --help`");
 }
 
+// "cannot ...", of the commands that are not called by a verb.
+std::string_view verb_of(std::string_view command) {
+  constexpr std::pair<std::string_view, std::string_view> kVerbs[] = {
+      {"status", "show what is held"},   {"diff", "show the patch"},
+      {"log", "show the timeline"},      {"show", "show the commit"},
+      {"cat", "show the file"},          {"ps", "show what runs"},
+      {"drafts", "list the drafts"},     {"rm", "remove the draft"},
+      {"snapshot", "name this state"},   {"rollback", "roll back"},
+      {"gc", "reclaim anything"},        {"policy", "use the policy"},
+      {"doctor", "examine this machine"}};
+  for (const auto& [name, verb] : kVerbs)
+    if (name == command) return verb;
+  return command;
+}
+
+// Every error says first what could not be done, then why. What was asked for
+// and declined did not fail.
+Error in_form(Error error, const Command& command) {
+  if (error.code() == Code::kDeclined || command.summary.empty() ||
+      error.text().starts_with("cannot "))
+    return error;
+  return std::move(error).context(
+      fmt::format("cannot {}", verb_of(command.name)));
+}
+
 Result<int> run_command(const Command& command,
                         std::span<const std::string> words, Globals& globals,
                         Output& out) {
@@ -122,7 +147,9 @@ Result<int> run_command(const Command& command,
   if (args.positionals.size() < command.min)  // "--help" was after "--"
     return fail(Code::kUsage, "'{}' needs an argument", command.name);
   Context context(globals, out);
-  return command.run(context, args);
+  auto code = command.run(context, args);
+  if (!code) return std::unexpected(in_form(std::move(code.error()), command));
+  return code;
 }
 
 Result<int> dispatch(std::span<const std::string> words, Output& out,

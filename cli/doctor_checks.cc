@@ -11,6 +11,7 @@
 #include "base/sys_kernel.h"
 #include "base/temp_file.h"
 #include "base/units.h"
+#include "cli/words.h"
 #include "draft/store.h"
 #include "fs/watch.h"
 
@@ -141,8 +142,9 @@ Check check_state(const draft::Layout& layout) {
   }
   auto drafts = store->list();
   auto damaged = store->list_damaged();
-  check.detail = fmt::format("{} drafts in '{}'", drafts ? drafts->size() : 0,
-                             escape(layout.state));
+  check.detail =
+      fmt::format("{} in '{}'", plural(drafts ? drafts->size() : 0, "draft"),
+                  escape(layout.state));
   if (damaged && !damaged->empty()) {
     check.verdict = Verdict::kWarn;
     check.detail += fmt::format("; {} without a readable draft.json: {}",

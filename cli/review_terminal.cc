@@ -235,6 +235,11 @@ int Terminal::rows() const { return LINES; }
 
 void Terminal::leave() {
   ::curs_set(1);
+  // Where there is no second screen ours stays above what follows, which is to
+  // begin on an empty line.
+  ::move(LINES - 1, 0);
+  ::clrtoeol();
+  ::refresh();
   ::endwin();
   before_.put_back();
 }

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "base/escape.h"
+#include "base/sys_file.h"
 #include "base/units.h"
 #include "jail/environment.h"
 
@@ -161,6 +163,9 @@ Result<RunPlan> plan_run(const RunInput& input) {
     if (!path.starts_with('/'))
       return fail(Code::kUsage, "--bind-ro takes an absolute path, not '{}'",
                   path);
+    if (auto there = sys::openat(AT_FDCWD, path, O_PATH); !there)
+      return fail(Code::kUsage, "cannot bind '{}': {}", escape(path),
+                  there.error().text());
     plan.shape.bind_ro.push_back(std::move(path));
   }
   TRY(take_network(input, plan));

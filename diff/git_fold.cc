@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "base/strings.h"
 #include "diff/content_hash.h"
+#include "diff/git_config.h"
 #include "diff/git_index.h"
 #include "diff/git_object.h"
 #include "diff/select.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t kSubjects = 20;
 constexpr uint64_t kRefFile = 4096;
+constexpr uint64_t kConfigLimit = 1u << 20;
 
 // Length of the path up to and with its first ".git" directory; 0: none.
 size_t git_prefix(const Change& change) {
@@ -172,7 +175,7 @@ class Folder {
     auto after = text_of(part.after, kIndexLimit);
     Result<IndexDelta> delta =
         before && after
-            ? compare_indexes(*before, *after)
+            ? compare_indexes(*before, *after, object_format())
             : std::unexpected(before ? after.error() : before.error());
     if (!delta) {
       git_.index_changed = true;
@@ -199,6 +202,21 @@ class Folder {
     auto state = TRY(view_.draft_state(path));
     if (state && state->type == fs::Type::kDir) return std::string();
     return text_of(state, limit);
+  }
+
+  // As the base has it: what an agent wrote there is a danger of its own, and
+  // does not decide how the rest is read. A new repository's is its own.
+  ObjectFormat object_format() const {
+    auto path = RelPath::parse(directory_.str() + "/config");
+    if (!path) return ObjectFormat::kSha1;
+    auto state = view_.real_state(*path);
+    if (state && !*state) state = view_.draft_state(*path);
+    auto text = state ? text_of(*state, kConfigLimit) : std::string();
+    auto keys = parse_git_config(text.value_or(""));
+    auto found = keys.find("extensions.objectformat");
+    return found != keys.end() && trim(found->second) == "sha256"
+               ? ObjectFormat::kSha256
+               : ObjectFormat::kSha1;
   }
 
   using Refs = std::map<std::string, std::string>;

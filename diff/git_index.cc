@@ -2,14 +2,16 @@
 // The layout is that of gitformat-index(5).
 #include "diff/git_index.h"
 
-#include <cstring>
-
 namespace stoplog::diff {
 namespace {
 
 constexpr size_t kHeader = 12;
-constexpr size_t kFixed = 62;  // stat data, id and flags of one entry
-constexpr size_t kChecksum = 20;
+constexpr size_t kStat = 40;  // of one entry; its id and flags follow
+constexpr size_t kFlags = 2;
+
+size_t size_of(ObjectFormat format) {
+  return format == ObjectFormat::kSha1 ? 20 : 32;
+}
 
 uint32_t big32(std::string_view bytes, size_t at) {
   uint32_t value = 0;
@@ -29,16 +31,19 @@ std::unexpected<Error> bad(std::string_view what) {
 
 }  // namespace
 
-Result<IndexReader> IndexReader::open(std::string_view bytes) {
-  if (bytes.size() < kHeader + kChecksum || !bytes.starts_with("DIRC"))
+Result<IndexReader> IndexReader::open(std::string_view bytes,
+                                      ObjectFormat format) {
+  const size_t id = size_of(format);
+  if (bytes.size() < kHeader + id || !bytes.starts_with("DIRC"))
     return bad("no header");
   uint32_t version = big32(bytes, 4);
   if (version < 2 || version > 4)
     return fail(Code::kUnsupported, "index version {}", version);
   uint32_t count = big32(bytes, 8);
   // The smallest entry: a lie about the count is found before anything grows.
-  if (count > (bytes.size() - kHeader) / kFixed) return bad("too many entries");
-  return IndexReader(bytes, version, count);
+  if (count > (bytes.size() - kHeader) / (kStat + id + kFlags))
+    return bad("too many entries");
+  return IndexReader(bytes, id, version, count);
 }
 
 Result<std::optional<IndexEntry>> IndexReader::next() {
@@ -48,14 +53,15 @@ Result<std::optional<IndexEntry>> IndexReader::next() {
   }
   left_--;
   size_t start = at_;
-  if (bytes_.size() - at_ < kFixed) return bad("an entry is cut off");
+  const size_t fixed = kStat + id_size_ + kFlags;
+  if (bytes_.size() - at_ < fixed) return bad("an entry is cut off");
   IndexEntry entry;
   entry.mode = big32(bytes_, start + 24);
-  std::memcpy(entry.id.data(), bytes_.data() + start + 40, entry.id.size());
-  uint16_t flags = big16(bytes_, start + 60);
+  entry.id = bytes_.substr(start + kStat, id_size_);
+  uint16_t flags = big16(bytes_, start + kStat + id_size_);
   entry.stage = (flags >> 12) & 3;
   entry.assume_valid = (flags & 0x8000) != 0;
-  at_ = start + kFixed;
+  at_ = start + fixed;
   if ((flags & 0x4000) != 0) {
     if (version_ < 3 || bytes_.size() - at_ < 2)
       return bad("an entry is cut off");
@@ -99,18 +105,17 @@ Result<std::string> IndexReader::take_path(size_t entry_start) {
   return path;
 }
 
-// A split index keeps its entries in another file, a sparse one whole
-// directories in one entry: the entries that we saw are then not the truth.
+// A split index keeps its entries in another file: those that we saw are then
+// not the truth.
 Status IndexReader::check_extensions() {
-  while (bytes_.size() - at_ >= kChecksum + 8) {
+  while (bytes_.size() - at_ >= id_size_ + 8) {
     std::string_view name = bytes_.substr(at_, 4);
     uint32_t size = big32(bytes_, at_ + 4);
     if (name == "link") return fail(Code::kUnsupported, "a split index");
-    if (name == "sdir") return fail(Code::kUnsupported, "a sparse index");
     if (size > bytes_.size() - at_ - 8) return bad("an extension is cut off");
     at_ += 8 + size;
   }
-  if (bytes_.size() - at_ != kChecksum) return bad("its end is missing");
+  if (bytes_.size() - at_ != id_size_) return bad("its end is missing");
   return {};
 }
 
@@ -119,9 +124,9 @@ namespace {
 // An optional reader: an absent index has no entries.
 class Side {
  public:
-  static Result<Side> open(std::string_view bytes) {
+  static Result<Side> open(std::string_view bytes, ObjectFormat format) {
     Side side;
-    if (!bytes.empty()) side.reader_ = TRY(IndexReader::open(bytes));
+    if (!bytes.empty()) side.reader_ = TRY(IndexReader::open(bytes, format));
     TRY(side.advance());
     return side;
   }
@@ -145,7 +150,9 @@ class Side {
 
 void add_meaning(Sha256& hash, const IndexEntry& entry) {
   hash.update(fmt::format(
-      "{} {:o} {} {} {}{}{}\n", entry.path.size(), entry.mode, hex(entry.id),
+      "{} {:o} {} {} {}{}{}\n", entry.path.size(), entry.mode,
+      hex({reinterpret_cast<const unsigned char*>(entry.id.data()),
+           entry.id.size()}),
       entry.stage, entry.assume_valid ? 'a' : '-',
       entry.skip_worktree ? 's' : '-', entry.intent_to_add ? 'i' : '-'));
   hash.update(entry.path);
@@ -154,9 +161,10 @@ void add_meaning(Sha256& hash, const IndexEntry& entry) {
 }  // namespace
 
 Result<IndexDelta> compare_indexes(std::string_view before,
-                                   std::string_view after) {
-  Side a = TRY(Side::open(before));
-  Side b = TRY(Side::open(after));
+                                   std::string_view after,
+                                   ObjectFormat format) {
+  Side a = TRY(Side::open(before, format));
+  Side b = TRY(Side::open(after, format));
   IndexDelta delta;
   Sha256 meaning;
   while (a.now || b.now) {

@@ -4,11 +4,14 @@
 // (path, mode, id, stage, flags), never the stat data that every `git status`
 // rewrites.
 //
-//   IndexReader reader = TRY(IndexReader::open(bytes));
+//   IndexReader reader = TRY(IndexReader::open(bytes, ObjectFormat::kSha1));
 //   while (auto entry = TRY(reader.next())) ...
 //
-// Reads no byte outside of `bytes`, which it borrows. Code::kInvalid for what
-// is no index; Code::kUnsupported for a split or sparse one.
+// Which format it has is the repository's to say (extensions.objectformat): an
+// index can be made to pass for either. A sparse index has whole directories as
+// entries, and is compared as such. Reads no byte outside of `bytes`, which it
+// borrows. Code::kInvalid for what is no index; Code::kUnsupported for a split
+// one, whose entries are in another file.
 #pragma once
 
 #include <optional>
@@ -23,10 +26,12 @@ namespace stoplog::diff {
 
 inline constexpr uint64_t kIndexLimit = 64ull << 20;  // half a million entries
 
+enum class ObjectFormat { kSha1, kSha256 };
+
 struct IndexEntry {
   std::string path;
   uint32_t mode = 0;
-  GitId id{};
+  std::string id;  // raw, 20 or 32 bytes
   unsigned stage = 0;
   // assume-valid, skip-worktree and intent-to-add hide or change what git
   // sees; the rest of the flags is bookkeeping.
@@ -36,16 +41,18 @@ struct IndexEntry {
 
 class IndexReader {
  public:
-  static Result<IndexReader> open(std::string_view bytes);
+  static Result<IndexReader> open(std::string_view bytes, ObjectFormat format);
   Result<std::optional<IndexEntry>> next();
 
  private:
-  IndexReader(std::string_view bytes, unsigned version, uint32_t count)
-      : bytes_(bytes), version_(version), left_(count) {}
+  IndexReader(std::string_view bytes, size_t id_size, unsigned version,
+              uint32_t count)
+      : bytes_(bytes), id_size_(id_size), version_(version), left_(count) {}
   Result<std::string> take_path(size_t entry_start);
   Status check_extensions();
 
   std::string_view bytes_;
+  size_t id_size_;
   unsigned version_;
   uint32_t left_;
   size_t at_ = 12;
@@ -59,6 +66,7 @@ struct IndexDelta {
   bool any() const { return added + modified + removed > 0; }
 };
 Result<IndexDelta> compare_indexes(std::string_view before,
-                                   std::string_view after);
+                                   std::string_view after,
+                                   ObjectFormat format = ObjectFormat::kSha1);
 
 }  // namespace stoplog::diff

@@ -15,8 +15,8 @@
 
 namespace stoplog::diff {
 
-// A ref that moved. Targets are 40 hex digits, or "ref: refs/heads/x" for a
-// symbolic one; unset when the ref did not exist or is gone.
+// A ref that moved. Targets are 40 or 64 hex digits, or "ref: refs/heads/x" for
+// a symbolic one; unset when the ref did not exist or is gone.
 struct RefMove {
   std::string name;  // "HEAD", "refs/heads/main"
   std::optional<std::string> from;

@@ -48,7 +48,8 @@ bool is_ref_name(std::string_view name) {
 }  // namespace
 
 bool is_git_id(std::string_view text) {
-  return text.size() == 40 && std::all_of(text.begin(), text.end(), [](char c) {
+  return (text.size() == 40 || text.size() == 64) &&
+         std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
 }
@@ -86,10 +87,11 @@ Result<std::map<std::string, std::string>> parse_packed_refs(
   while (!bytes.empty()) {
     std::string_view line = take_line(bytes);
     if (line.empty() || line[0] == '#' || line[0] == '^') continue;
-    if (line.size() < 42 || !is_git_id(line.substr(0, 40)) || line[40] != ' ' ||
-        !is_ref_name(line.substr(41)))
+    size_t space = std::min(line.find(' '), line.size());
+    std::string_view name = line.substr(std::min(space + 1, line.size()));
+    if (!is_git_id(line.substr(0, space)) || !is_ref_name(name))
       return fail(Code::kInvalid, "packed-refs has a line that is no ref");
-    refs[std::string(line.substr(41))] = line.substr(0, 40);
+    refs[std::string(name)] = line.substr(0, space);
   }
   return refs;
 }

@@ -18,13 +18,13 @@ inline constexpr size_t kCommitLimit = 64 << 10;
 inline constexpr uint64_t kPackedRefsLimit = 16ull << 20;
 
 struct Commit {
-  std::vector<std::string> parents;  // 40 hex digits each
+  std::vector<std::string> parents;  // 40 (SHA-256: 64) hex digits each
   std::string subject;               // first line, at most 200 bytes
 };
 // `bytes` is a whole loose object file, deflated. A long message is cut.
 Result<Commit> parse_loose_commit(std::string_view bytes);
 
-// 40 lower-case hex digits.
+// 40 or 64 lower-case hex digits.
 bool is_git_id(std::string_view text);
 
 // The content of HEAD or of a loose ref: an id, or "ref: refs/…".

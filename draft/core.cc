@@ -286,7 +286,10 @@ std::vector<RunningCommand> Core::running() const {
   return out;
 }
 
-Status Core::settle() { return session_->tree().settle(); }
+Status Core::settle() {
+  drift_.commit_due();
+  return session_->tree().settle();
+}
 
 Result<GcDone> Core::gc(const Gc& request) {
   return collect({&session_->tree(), &session_->home_tree()}, request);
@@ -295,6 +298,7 @@ Result<GcDone> Core::gc(const Gc& request) {
 Result<fs::Mark> Core::barrier() {
   // HOME has its own journal; who exports the draft reads it up to here.
   TRY(session_->home_tree().mark(fs::MarkKind::kBarrier, 0, ""));
+  record_drift(drift_.marked());
   return session_->tree().mark(fs::MarkKind::kBarrier, 0, "");
 }
 
@@ -328,6 +332,7 @@ Result<fs::Mark> Core::commit_base(fs::Position reviewed,
                                    const std::vector<fs::BaseChange>& changes) {
   fs::Mark mark = TRY(session_->tree().commit_base(reviewed, changes));
   session_->server().drain();
+  record_drift(drift_.committed(changes));
   return mark;
 }
 
@@ -365,12 +370,17 @@ void Core::describe(DaemonStatus& status) const {
 }
 
 void Core::drift(const fs::DriftNote& note) {
-  record("drift",
-         Json::object()
-             .set("path", note.path.str())
-             .set("origin", note.origin.str())
-             .set("what", note.what),
-         Sync::kNo);
+  record_drift(drift_.noted(note));
+}
+
+void Core::record_drift(const HeldDrift::Notes& notes) {
+  for (const fs::DriftNote& note : notes)
+    record("drift",
+           Json::object()
+               .set("path", note.path.str())
+               .set("origin", note.origin.str())
+               .set("what", note.what),
+           Sync::kNo);
 }
 
 void Core::denied(const fs::Denial& denial) {
@@ -414,6 +424,7 @@ Status Core::close() {
       ::usleep(1000);  // supervise() ends within a second of the kill
   }
   session_->close();
+  record_drift(drift_.all());
   session_.reset();
   return {};
 }

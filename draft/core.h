@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "draft/daemon_core.h"
+#include "draft/held_drift.h"
 #include "draft/ledger.h"
 #include "draft/session.h"
 #include "jail/supervise.h"
@@ -71,6 +72,7 @@ class Core : public DaemonCore, private fs::Observer {
                            const fs::Mark& end) const;
   void push(RunEvent event);
   void record(std::string_view kind, const Json& fields, Sync sync);
+  void record_drift(const HeldDrift::Notes& notes);
   void reap_jobs();
 
   // fs::Observer: from any thread of the mount.
@@ -83,6 +85,7 @@ class Core : public DaemonCore, private fs::Observer {
   Fd events_fd_;
   std::unique_ptr<Session> session_;
   uint32_t last_command_ = 0;
+  HeldDrift drift_;
 
   mutable std::mutex mutex_;  // protects the following; a leaf
   std::map<uint32_t, std::unique_ptr<Job>> jobs_;

@@ -19,8 +19,8 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void check_index(std::string_view input) {
-  auto reader = IndexReader::open(input);
+void check_index(std::string_view input, ObjectFormat format) {
+  auto reader = IndexReader::open(input, format);
   if (!reader) return;
   size_t bytes = 0;
   for (;;) {
@@ -29,15 +29,16 @@ void check_index(std::string_view input) {
     bytes += 1;
     require(bytes <= input.size());
   }
-  if (auto same = compare_indexes(input, input)) require(!same->any());
-  (void)compare_indexes("", input);
+  if (auto same = compare_indexes(input, input, format)) require(!same->any());
+  (void)compare_indexes("", input, format);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view input(reinterpret_cast<const char*>(data), size);
-  check_index(input);
+  check_index(input, ObjectFormat::kSha1);
+  check_index(input, ObjectFormat::kSha256);
   if (auto commit = parse_loose_commit(input))
     require(commit->subject.size() <= 200);
   (void)parse_ref(input);

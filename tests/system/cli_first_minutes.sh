@@ -17,6 +17,19 @@ exits 2 sl commit 2>"$T/err"
 grep -q 'hint: .*stoplog run' "$T/err"
 exits 2 sl -d nosuch status 2>/dev/null
 
+# Every error says what could not be done, then why.
+for words in commit review rollback snapshot 'fork x' 'cat x' 'show 1' undo \
+  'discard -y' stop 'reject x' 'approve x' 'rm x' 'switch x' "export $T/x" \
+  'import /nowhere' '-d nosuch status' '-d nosuch diff' 'mount /etc' \
+  'run --bind-ro /nowhere true' 'run --preset nosuch true' 'run --time 5x true' \
+  'run --net example.org true' 'diff ../outside'; do
+  # shellcheck disable=SC2086
+  not sl $words >/dev/null 2>"$T/err"
+  grep -q '^stoplog: cannot ' "$T/err" || fail "$words: $(cat "$T/err")"
+done
+exits 2 sl run --bind-ro /nowhere true 2>"$T/err"
+grep -q "cannot bind '/nowhere': No such file" "$T/err" || fail "$(cat "$T/err")"
+
 # Words.
 exits 2 sl stauts 2>"$T/err"
 grep -q "did you mean 'status'" "$T/err"

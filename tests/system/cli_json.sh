@@ -55,6 +55,8 @@ schemas() {
   check "$T/json" ".drafts[0] | .state == \"open\" and .current and .workspace == \"$PWD\" and .commands == 1
     and (.name | type) == \"string\" and (.id | type) == \"string\" and .changes > 5
     and (.created | test(\"^20[0-9-]+T[0-9:.]+Z\$\")) and (.daemon | type) == \"number\" and .mount == null"
+  sl reject link --reason 'no links' --json >"$T/json"
+  check "$T/json" '.version == 1 and .rejected == ["link"] and (.digest | startswith("sha256:"))'
   sl log --json >"$T/json"
   check "$T/json" '.version == 1 and (.entries[0] | .n == 1 and .kind == "run" and (.time | test("^20[0-9-]+T"))
     and .exit == 0 and (.argv | length) == 3 and has("wall_ms") and has("held"))'

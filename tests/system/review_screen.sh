@@ -117,6 +117,8 @@ tty_send y
 tty_sees 'y! A'
 tty_send q
 tty_sees 'exit 0'
+# There is no second screen: what follows does not stand in our last line.
+tty_lacks 'q leave'
 tty_end
 
 tty_start 80 24 "TERM=dumb $demo a b; echo exit \$?"

@@ -255,43 +255,74 @@ TEST_CASE("a damaged index is refused and said so") {
 }
 
 TEST_CASE("an index of a kind that is not read is a warning and said so") {
-  for (const char* kind :
-       {"update-index --split-index",
-        "-c index.sparse=true sparse-checkout set --cone --sparse-index d"}) {
-    Repository repo;
-    for (const char* file : {"d/x", "e/y", "e/z"})
-      TwoTrees::write(repo.base() + "/" + file, "1");
-    Repository::git(repo.base(), "add -A");
-    Repository::git(repo.base(), "commit -qm more");
-    repo.copy_base();
-    repo.in_draft(kind);
-    ChangeSet set = repo.build();
-    CHECK_FALSE(git_row(set).unreadable.empty());
-    const Change* row = set.find(path(".git"));
-    bool warned = false;
-    for (const Risk& risk : row->risks)
-      warned |= risk.code == "git-unreadable" && risk.level == Level::kWarn &&
-                risk.message.starts_with("the index changed: ");
-    CAPTURE(kind);
-    CHECK(warned);
-  }
+  Repository repo;
+  repo.in_draft("update-index --split-index");
+  ChangeSet set = repo.build();
+  CHECK_FALSE(git_row(set).unreadable.empty());
+  bool warned = false;
+  for (const Risk& risk : set.find(path(".git"))->risks)
+    warned |= risk.code == "git-unreadable" && risk.level == Level::kWarn &&
+              risk.message.starts_with("the index changed: ");
+  CHECK(warned);
 }
 
-TEST_CASE("an index of SHA-256 names is not taken for another") {
+TEST_CASE("a sparse index is read with whole directories as entries") {
+  Repository repo;
+  for (const char* file : {"d/x", "e/y", "e/z"})
+    TwoTrees::write(repo.base() + "/" + file, "1");
+  Repository::git(repo.base(), "add -A");
+  Repository::git(repo.base(), "commit -qm more");
+  Repository::git(
+      repo.base(),
+      "-c index.sparse=true sparse-checkout set --cone --sparse-index d");
+  repo.copy_base();
+  CHECK(repo.build().empty());
+  repo.in_draft("update-index --refresh");
+  TwoTrees::write(repo.draft() + "/d/new", "2");
+  repo.in_draft("add d/new");
+  ChangeSet set = repo.build();
+  CHECK(git_row(set).unreadable.empty());
+  CHECK(git_row(set).index_added == 1);
+  CHECK(git_row(set).index_removed == 0);
+}
+
+TEST_CASE("a repository of SHA-256 names is understood") {
   TwoTrees trees;
-  Repository::git(trees.base(), "init -q --object-format=sha256");
+  Repository::git(trees.base(), "init -q -b main --object-format=sha256");
   for (int i = 0; i < 5; i++)
     TwoTrees::write(trees.base() + "/file" + std::to_string(i), "x");
   Repository::git(trees.base(), "add -A");
+  Repository::git(trees.base(), "commit -qm first");
+  Repository::git(trees.base(), "pack-refs --all");
   std::string index = TwoTrees::read(trees.base() + "/.git/index");
-  CHECK_FALSE(compare_indexes("", index));
+  // Neither is taken for the other.
+  CHECK_FALSE(compare_indexes("", index, ObjectFormat::kSha1));
+  CHECK(compare_indexes("", index, ObjectFormat::kSha256)->added == 5);
   trees.copy_base();
   TwoTrees::write(trees.draft() + "/file9", "x");
   Repository::git(trees.draft(), "add -A");
+  Repository::git(trees.draft(), "commit -qm second");
   auto view = trees.view();
   auto set = build_change_set(*view, {});
   REQUIRE(set);
-  CHECK_FALSE(git_row(*set).unreadable.empty());
+  const GitChange& git = git_row(*set);
+  CHECK(git.unreadable.empty());
+  CHECK(git.index_added == 1);
+  REQUIRE(git.refs.size() == 1);
+  CHECK(git.refs[0].from.value_or("").size() == 64);
+  CHECK(git.refs[0].subjects == std::vector<std::string>{"second"});
+}
+
+TEST_CASE("the agent's config does not decide how the index is read") {
+  Repository repo;
+  TwoTrees::write(repo.draft() + "/b.c", "int b;\n");
+  repo.in_draft("add b.c");
+  TwoTrees::run("printf '[extensions]\\nobjectformat = sha256\\n' >>'" +
+                repo.draft() + "/.git/config'");
+  ChangeSet set = repo.build();
+  CHECK(git_row(set).unreadable.empty());
+  CHECK(git_row(set).index_added == 1);
+  CHECK(set.find(path(".git/config"))->is_danger());
 }
 
 TEST_CASE("refs are read strictly") {

@@ -1,52 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every rule fires, and does not fire on its ordinary neighbour.
-#include <set>
-
-#include "catch_shim.h"
-#include "diff/change_set.h"
 #include "diff/risk.h"
+#include "catch_shim.h"
 #include "diff/secrets.h"
-#include "memory_view.h"
+#include "risk_codes.h"
 
 using namespace stoplog;
 using namespace stoplog::diff;
-
-namespace {
-
-ChangeSet build(const MemoryView& view, DiffOptions options = {}) {
-  auto set = build_change_set(view, options);
-  REQUIRE(set);
-  return std::move(*set);
-}
-
-// "danger code", "warn code", ... of the only change.
-std::set<std::string> risks(const MemoryView& view, DiffOptions options = {}) {
-  ChangeSet set = build(view, std::move(options));
-  std::set<std::string> out;
-  for (const Change& change : set.changes)
-    for (const Risk& risk : change.risks)
-      out.insert(std::string(name_of(risk.level)) + " " + risk.code);
-  return out;
-}
-
-std::set<std::string> added(const std::string& name,
-                            std::string text = "text\n", mode_t mode = 0644) {
-  MemoryView view;
-  view.change(name, file(std::move(text), mode));
-  return risks(view);
-}
-
-std::set<std::string> modified(std::string before, std::string after,
-                               const std::string& name = "file.txt") {
-  MemoryView view;
-  view.base[name] = file(std::move(before));
-  view.change(name, file(std::move(after)));
-  return risks(view);
-}
-
-using Codes = std::set<std::string>;
-
-}  // namespace
 
 TEST_CASE("what runs unasked is a danger by its name") {
   CHECK(added(".git/hooks/post-checkout") == Codes{"danger git-hook"});

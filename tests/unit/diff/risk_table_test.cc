@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole table of rules: for each code something on which it fires and an
+// ordinary neighbour on which it does not. A rule without a row here fails.
+#include <functional>
+
+#include "catch_shim.h"
+#include "diff/risk.h"
+#include "risk_codes.h"
+#include "two_trees.h"
+
+using namespace stoplog;
+using namespace stoplog::diff;
+
+namespace {
+
+struct Row {
+  std::string code;
+  std::function<Codes()> fires, quiet;
+};
+
+bool has(const Codes& codes, const std::string& code) {
+  for (const std::string& one : codes)
+    if (one.substr(one.find(' ') + 1) == code) return true;
+  return false;
+}
+
+Row by_name(std::string code, std::string fires, std::string quiet) {
+  return {std::move(code), [fires] { return added(fires); },
+          [quiet] { return added(quiet); }};
+}
+
+Row by_text(std::string code, std::string fires, std::string quiet,
+            std::string name = "t.c") {
+  return {std::move(code), [=] { return added(name, fires); },
+          [=] { return added(name, quiet); }};
+}
+
+Codes package(const std::string& text) {
+  return modified(R"({"scripts":{}})", text, "package.json");
+}
+
+Codes link(std::string target) {
+  MemoryView view;
+  view.change("l", symlink(std::move(target)));
+  return risks(view, {.real_root = "/nowhere/workspace"});
+}
+
+Codes with(const std::function<void(fs::RawChange&)>& twist) {
+  MemoryView view;
+  view.base["f"] = file("x");
+  view.change("f", file("y"));
+  twist(view.raw[0]);
+  return risks(view);
+}
+
+Codes large(uint64_t size) {
+  MemoryView view;
+  view.change("big", file(std::make_shared<RepeatedContent>(size, 'a')));
+  return risks(view);
+}
+
+Codes deleted(const std::string& text) {
+  MemoryView view;
+  view.base["notes"] = file(text);
+  view.change("notes", std::nullopt);
+  return risks(view);
+}
+
+Codes special(fs::Type type) {
+  MemoryView view;
+  view.change("f", type == fs::Type::kFile ? file("x") : node(type, 0644));
+  return risks(view);
+}
+
+Codes beside(const std::string& other) {
+  MemoryView view;
+  view.both(other, file("x"));
+  view.change("README.md", file("y"));
+  return risks(view);
+}
+
+// What git ignores is known from a real repository alone.
+Codes deleted_in_repository(const std::string& name) {
+  TwoTrees trees;
+  REQUIRE(TwoTrees::run("git init -q '" + trees.base() + "'") == 0);
+  TwoTrees::write(trees.base() + "/.gitignore", "node_modules/\nmine/\n");
+  TwoTrees::write(trees.base() + "/" + name, "text\n");
+  trees.copy_base();
+  std::filesystem::remove(trees.draft() + "/" + name);
+  auto view = trees.view();
+  auto set = build_change_set(*view, {.real_root = trees.base()});
+  REQUIRE(set);
+  Codes out;
+  for (const Change& change : set->changes)
+    for (const Risk& risk : change.risks)
+      out.insert(std::string(name_of(risk.level)) + " " + risk.code);
+  return out;
+}
+
+Codes asked(const std::string& name) {
+  MemoryView view;
+  view.change(name, file("x"));
+  return risks(view, {.rules = {{.glob = "infra/**",
+                                 .level = Level::kDanger,
+                                 .code = "policy",
+                                 .message = ""}}});
+}
+
+std::vector<Row> name_rows() {
+  return {
+      by_name("git-hook", ".git/hooks/pre-push", "hooks/pre-push"),
+      by_name("git-config", ".gitconfig", "gitconfig"),
+      by_name("git-info", ".git/info/attributes", "info/attributes"),
+      by_name("direnv", ".envrc", "envrc"),
+      by_name("editor-task", ".vscode/tasks.json", "vscode/tasks.json"),
+      by_name("agent-config", ".mcp.json", "mcp.md"),
+      by_name("ci", ".github/workflows/x.yml", ".github/x.yml"),
+      by_name("shell-startup", ".profile", "profile"),
+      by_name("git-attributes", ".gitattributes", "gitattributes"),
+      by_name("commit-hook", "lefthook.yml", "lefthook.md"),
+      by_name("agent-instructions", "AGENTS.md", "AGENT.md"),
+      by_name("package-config", ".npmrc", "npmrc"),
+      by_name("build-input", "Makefile", "Makefile.md"),
+      by_name("test-input", "conftest.py", "test_conf.py"),
+      by_name("interpreter-startup", "sitecustomize.py", "customize.py"),
+      by_name("path-shadow", "node_modules/.bin/git", "bin/git"),
+      by_name("lock-file", "Cargo.lock", "a.lock"),
+      by_name("env-file", ".env", "env"),
+      by_name("gitignore", ".gitignore", "gitignore"),
+  };
+}
+
+std::vector<Row> node_rows() {
+  auto mode = [](mode_t m) { return added("f", "x", m); };
+  const std::string elf(
+      "\x7f"
+      "ELF\x02\x01\x01\0\0\0\0",
+      11);
+  const std::string bytes("a\0b", 3);
+  return {
+      {"deletion", [] { return deleted("mine\n"); },
+       [] { return deleted(""); }},
+      {"deletion-generated",
+       [] { return deleted_in_repository("node_modules/x.js"); },
+       [] { return deleted_in_repository("mine/x.js"); }},
+      {"truncation", [] { return modified(std::string(100, 'x'), ""); },
+       [] { return modified("x\n", ""); }},
+      {"setuid", [=] { return mode(04755); }, [=] { return mode(0755); }},
+      {"file-capability",
+       [] {
+         return with([](fs::RawChange& raw) {
+           raw.after->xattrs["security.capability"] = "\x01";
+         });
+       },
+       [] {
+         return with(
+             [](fs::RawChange& raw) { raw.after->xattrs["user.x"] = "1"; });
+       }},
+      {"symlink-outside", [] { return link("../x"); },
+       [] { return link("x"); }},
+      {"symlink-system", [] { return link("/usr/bin/python3"); },
+       [] { return link("/nowhere/workspace/x"); }},
+      {"special-file", [] { return special(fs::Type::kFifo); },
+       [] { return special(fs::Type::kFile); }},
+      by_name("git-link", ".git", "git"),
+      {"executable", [=] { return mode(0755); }, [=] { return mode(0644); }},
+      by_text("program", elf, "text\n", "tool"),
+      by_text("binary", bytes, "text\n", "data.bin"),
+      by_text("media", bytes, "text\n", "logo.png"),
+      {"large-file", [] { return large(11 << 20); },
+       [] { return large(1 << 10); }},
+      {"world-writable", [=] { return mode(0666); },
+       [=] { return mode(0644); }},
+      {"owner", [] { return with([](fs::RawChange& r) { r.after->uid = 5; }); },
+       [] { return with([](fs::RawChange&) {}); }},
+      {"hardlink-detached",
+       [] { return with([](fs::RawChange& r) { r.detaches_links = true; }); },
+       [] { return with([](fs::RawChange&) {}); }},
+  };
+}
+
+std::vector<Row> text_rows() {
+  return {
+      by_text("secret", "password = 'kJ8#mQ2zX9pL4vR7wT1y'\n",
+              "password = input()\n", "c.py"),
+      {"package-hook",
+       [] { return package(R"({"scripts":{"postinstall":"x"}})"); },
+       [] { return package(R"({"scripts":{"test":"x"}})"); }},
+      {"package-script", [] { return package(R"({"scripts":{"test":"x"}})"); },
+       [] { return package(R"({"scripts":{},"dependencies":{"a":"1"}})"); }},
+      by_text("bidi", "if (admin\u202E) {}\n", "if (admin) {}\n"),
+      by_text("invisible", "/* \u200B */\n", "/* */\n"),
+      by_text("mixed-script", "\u0430dmin = 1;\n", "admin = 1;\n"),
+      by_text("carriage-return", "rm -rf /\rsafe\n", "one\r\ntwo\r\n"),
+      by_text("control-character", "echo \x1b[2K\n", "echo\ttab\n"),
+      by_text("minified", std::string(6000, 'x'), "let x = 1;\n", "a.min.js"),
+      by_text("generated", "// Code generated by x. DO NOT EDIT.\n",
+              "// written by hand\n", "x.pb.go"),
+      {"case-collision", [] { return beside("Readme.md"); },
+       [] { return beside("Other.md"); }},
+      {"policy", [] { return asked("infra/main.tf"); },
+       [] { return asked("src/a.c"); }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("each rule of the table fires and spares its neighbour") {
+  std::set<std::string> tried;
+  for (const auto& rows : {name_rows(), node_rows(), text_rows()})
+    for (const Row& row : rows) {
+      CAPTURE(row.code);
+      CHECK(has(row.fires(), row.code));
+      CHECK_FALSE(has(row.quiet(), row.code));
+      tried.insert(row.code);
+    }
+  for (const RuleInfo& rule : risk_rules()) {
+    CAPTURE(rule.code);
+    CHECK(tried.contains(std::string(rule.code)));
+  }
+}
