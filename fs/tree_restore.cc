@@ -87,6 +87,28 @@ bool same_attributes(const sys::Stat& a, const sys::Stat& b) {
          same_time(a.mtime, b.mtime);
 }
 
+// A held node shows the base's attributes where it has none of its own.
+Status restore_attributes(State& state, Serial serial,
+                          const BaseChange& change) {
+  const Held* node = state.find(serial);
+  if (node == nullptr || !change.before || !change.now ||
+      (node->mode & S_IFMT) != (change.before->mode & S_IFMT) ||
+      same_attributes(*change.now, *change.before))
+    return {};
+  auto missing = static_cast<uint8_t>(kOwnAll & ~node->own);
+  if (missing == 0) return {};
+  const sys::Stat& before = *change.before;
+  return put(state, SetAttrRecord{.serial = serial,
+                                  .own = missing,
+                                  .by_user = true,
+                                  .mode = before.mode & 07777,
+                                  .uid = before.uid,
+                                  .gid = before.gid,
+                                  .atime = before.atime,
+                                  .mtime = before.mtime,
+                                  .ctime = before.ctime});
+}
+
 }  // namespace
 
 // Copies an object into a segment: the content that a commit replaced.
@@ -181,8 +203,10 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change,
                                Origins& origins) {
   if (change.from) return restore_moved(state, change, origins);
   // Held then, wherever the draft shows it.
-  if (Serial held = origins.find(change.path.str()))
+  if (Serial held = origins.find(change.path.str())) {
+    TRY(restore_attributes(state, held, change));
     return restore_content(state, held, change);
+  }
   Serial parent =
       TRY(hold_dir(state, base_->get(), change.path.parent(), origins));
   std::string name(change.path.name());

@@ -267,6 +267,7 @@ class Life:
         chosen = self.random.choice(plain)["path"]
         self.call("discard", "-y", chosen)
         if len(rows) == 1:
+            self.view[chosen] = self.real[chosen]
             return
         left = {c["path"] for c in self.rows()}
         if left != {c["path"] for c in rows} - {chosen}:

@@ -307,6 +307,31 @@ TEST_CASE("going back past a discard or a commit of a mode needs no content") {
   CHECK(f.read("mode") == "content");
 }
 
+TEST_CASE("going back past the undo of a mode gives the mode again") {
+  TreeFixture f;
+  f.base.write("mode", "content");
+  f.open();
+  REQUIRE(
+      f.tree->setattr(f.at("mode"), {.set = kSetMode, .mode = 0600}, f.caller));
+  auto becomes = [&](int mode) {
+    Position reviewed = marked(f);
+    BaseChange change{.path = *RelPath::parse("mode")};
+    change.before = stat_of(f, "mode");
+    stdfs::permissions(f.base / "mode", stdfs::perms(mode));
+    change.now = stat_of(f, "mode");
+    REQUIRE(f.tree->commit_base(reviewed, std::vector{change}));
+    CHECK(changed_paths(f) == "");
+  };
+  becomes(0600);
+  Position committed = marked(f);
+  becomes(0644);
+  CHECK((f.attr("mode").mode & 07777) == 0644);
+  REQUIRE(f.tree->rollback(committed));
+  CHECK((f.attr("mode").mode & 07777) == 0600);
+  CHECK(f.read("mode") == "content");
+  CHECK(changed_paths(f) == "mode");
+}
+
 TEST_CASE("a committed new directory with its files is clean") {
   TreeFixture f;
   f.open();
