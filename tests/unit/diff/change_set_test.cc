@@ -343,16 +343,27 @@ TEST_CASE("dangers come first and then deletions") {
 TEST_CASE("a change that cannot be read fails and names the path") {
   class Broken : public fs::Content {
    public:
+    explicit Broken(Error error) : error_(std::move(error)) {}
     uint64_t size() const override { return 3; }
     Result<size_t> read(uint64_t, std::span<std::byte>) const override {
-      return fail(Code::kDrift, "it moved");
+      return std::unexpected(error_);
     }
+
+   private:
+    Error error_;
   };
   MemoryView view;
   view.change("a", file("fine"));
-  view.change("b", file(std::make_shared<Broken>()));
+  view.change("b", file(std::make_shared<Broken>(Error(EIO))));
   auto set = build_change_set(view, {});
   REQUIRE_FALSE(set);
-  CHECK(set.error().code() == Code::kDrift);
+  CHECK(set.error().err() == EIO);
   CHECK(set.error().text().find("'b'") != std::string::npos);
+  // What was the real tree's and is there no more is drift of its path.
+  MemoryView lost;
+  lost.change("b",
+              file(std::make_shared<Broken>(Error(Code::kDrift, "it moved"))));
+  ChangeSet drifted = build(lost);
+  REQUIRE(drifted.changes.size() == 1);
+  CHECK(drifted.changes[0].drift == "it moved");
 }
