@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/escape.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
@@ -51,8 +54,8 @@ mode_t current_umask() {
   return mask;
 }
 
-// How often a daemon may be replaced before it takes the command.
-constexpr int kTries = 5;
+// How long daemons may come and go before one takes the command.
+constexpr auto kPatience = std::chrono::seconds(20);
 
 struct Finished {
   uint32_t command = 0;
@@ -64,20 +67,24 @@ struct Started {
   draft::RunStarted run;
 };
 
-// Another client may replace the daemon between our welcome and the command.
+// Another client may replace the daemon between our welcome and the command;
+// and one whose jail was killed answers so until it has seen its commands end.
 Result<Started> start_command(const draft::Layout& layout,
                               const std::string& draft, const RunPlan& plan,
                               const jail::Relay& relay) {
   std::vector<int> fds;
   for (int fd : relay.command_fds())
     if (fd >= 0) fds.push_back(fd);
-  for (int tries = 0;; ++tries) {
+  auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
     draft::Client client = TRY(
         draft::Client::connect_or_start(layout, draft, {.shape = plan.shape}));
     auto run = client.run(plan.request, fds);
     if (run) return Started{std::move(client), std::move(*run)};
-    if (tries == kTries || !draft::went_away_before_it_read(run.error()))
+    if (!draft::went_away_before_it_read(run.error()) ||
+        std::chrono::steady_clock::now() >= deadline)
       return std::unexpected(std::move(run).error());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 

@@ -183,7 +183,8 @@ Status Zygote::wait_ready() {
 
 Result<Packet> Zygote::State::receive_reply(Message message) {
   Packet packet = TRY(receive(control.get()));
-  if (packet.data.empty()) return fail(Code::kInternal, "the jail is gone");
+  // No command was handed over yet: another jail can be asked.
+  if (packet.data.empty()) return fail_errno(EPIPE, "the jail is gone");
   if (Reader(packet.data).kind() != message || packet.fds.size() != 2)
     return std::unexpected(decode_error(packet.data).as(Code::kUnsupported));
   return packet;

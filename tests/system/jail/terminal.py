@@ -85,9 +85,11 @@ class Terminal:
 # shell, which ignores it. No shell script: dash loses a Ctrl-C that comes while
 # it executes the last command of a line, and hangs in vfork(2) when a Ctrl-Z
 # stops the child before it executes; outside of a jail too.
-PROGRAM = ('import signal as s;s.signal(s.SIGINT,s.SIG_DFL);'
-           's.signal(s.SIGCONT,lambda *a:print("wo""ke",flush=True));'
-           'print("u""p",flush=True);[s.pause() for _ in iter(int,1)]')
+# The SIGCONT is waited for, not handled: a handler that is due just before
+# pause() is called would not run.
+PROGRAM = ('import signal as s;s.signal(s.SIGINT,s.SIG_DFL);c={s.SIGCONT};'
+           's.pthread_sigmask(s.SIG_BLOCK,c);print("u""p",flush=True);'
+           '[print("wo""ke",flush=True) for _ in iter(lambda:s.sigwait(c),0)]')
 JOB = "python3 -c '%s'" % PROGRAM
 
 
