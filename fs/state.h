@@ -283,6 +283,8 @@ class State {
   };
   BaseIndex base_index(const BaseMapRecord& r) const;
   void rebase(const BaseMapRecord& r);
+  std::set<const BaseChange*> remove_beneath_moves(const BaseMapRecord& r,
+                                                   BaseIndex& index);
   bool base_moves(const BaseMapRecord& r, BaseIndex& index);
   void settle_moves();
   void drop_agreed(const BaseChange& change, Position reviewed);

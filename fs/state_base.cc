@@ -110,6 +110,25 @@ void State::settle_moves() {
     }
 }
 
+// What is gone is told by its path of before. Beneath a directory that moved,
+// that is no place any more once the moves are made: it goes first.
+std::set<const BaseChange*> State::remove_beneath_moves(const BaseMapRecord& r,
+                                                        BaseIndex& index) {
+  MoveTable table;
+  for (const BaseChange& change : r.changes)
+    if (change.from) table.add(change.from->str(), change.path.str());
+  std::set<const BaseChange*> done;
+  for (const BaseChange& change : r.changes) {
+    if (change.now || change.from || !table.rebased(change.path.str()))
+      continue;
+    if (!change.rest_held) orphan_moved(change, index);
+    base_removed(change, index);
+    read_elsewhere(change, index);
+    done.insert(&change);
+  }
+  return done;
+}
+
 // All moves of a commit, which happened at once: all leave, the innermost
 // first, before any arrives, for one may go where another was.
 bool State::base_moves(const BaseMapRecord& r, BaseIndex& index) {
@@ -405,6 +424,7 @@ void State::rebase(const BaseMapRecord& r) {
   for (const BaseChange& change : r.changes)
     if (change.now && !change.from) show_again(change, r.reviewed, index);
   std::map<std::string, Deleted> left = left_behind(r);
+  std::set<const BaseChange*> done = remove_beneath_moves(r, index);
   if (base_moves(r, index)) index = base_index(r);
   // What stands now comes parents first, also what was moved into a directory
   // that this commit made; what is gone keeps its order.
@@ -418,6 +438,7 @@ void State::rebase(const BaseMapRecord& r) {
             });
   for (const BaseChange* each : order) {
     const BaseChange& change = *each;
+    if (done.contains(each)) continue;
     if (!change.from && !change.rest_held) orphan_moved(change, index);
     if (change.now)
       base_stands(change, r.reviewed, index);

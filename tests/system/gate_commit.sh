@@ -106,6 +106,20 @@ drift_and_merge() {
 }
 both_modes drift_and_merge
 
+# A file deleted in a directory that moves with the same commit.
+moved_without_one() {
+  mkdir -p deep/one && echo g >deep/one/gone && echo k >deep/one/kept
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'rm deep/one/gone; mv deep moved'
+  sl commit -a -y >"$T/out" 2>&1
+  ! grep -q 'still held' "$T/out" || fail "$(cat "$T/out")"
+  same kept "$(ls moved/one)"
+  same '' "$(sl status 2>/dev/null)"
+  sl undo >/dev/null 2>&1
+  same 'gone kept' "$(ls deep/one | xargs)"
+}
+both_modes moved_without_one
+
 # A prompt or an editor runs `git status` all the time, and a build touches
 # files: neither is an edit.
 refreshed_meanwhile() {
