@@ -245,12 +245,26 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
 
 namespace {
 
+// A restart of the machine may have numbered the devices anew. What is put in
+// place is on its stage's device, and so is what it replaces.
+Status renumber(SwitchRecord& record, const StageSet& stages,
+                const Identity& root) {
+  for (LiveOp& live : record.ops) {
+    int stage = stages.fd(live.stage);
+    dev_t device = stage < 0 ? root.dev : TRY(sys::fstat(stage)).dev;
+    for (Identity* id : {&live.old_id, &live.fresh_id})
+      if (id->known()) id->dev = device;
+  }
+  return {};
+}
+
 Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
-                                     Pending& pending,
-                                     const SwitchRecord& record) {
+                                     Pending& pending, SwitchRecord& record,
+                                     const Identity& root) {
   RecoverReport report;
   StageSet stages(disk, ground.root, pending.fd(), record.meta.id, true);
   TRY(stages.open(record.stages));
+  TRY(renumber(record, stages, root));
   if (TRY(has_commit(ground.state, record.meta))) {
     // It was done: only tidying up was left.
     TRY(stages.remove());
@@ -300,12 +314,12 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
     return RecoverReport{};
   }
   Identity root = gate::identity_of(TRY(sys::fstat(ground.root)));
-  if ((record ? record->root : intent->root) != root)
+  if ((record ? record->root : intent->root).ino != root.ino)
     return fail(Code::kDrift,
                 "a commit was interrupted on another directory than this one");
   RecoverReport report;
   if (record) {
-    report = TRY(recover_switch(ground, disk, pending, *record));
+    report = TRY(recover_switch(ground, disk, pending, *record, root));
   } else {
     report.what = RecoverReport::What::kBack;
     auto commits = TRY(list_commits(ground.state));

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "gate/commits.h"
+#include "gate/pending.h"
 #include "tree_fixture.h"
 
 using namespace stoplog;
@@ -175,6 +176,25 @@ bool survives(int k, const std::function<void(const Disk&)>& body) {
   return WIFEXITED(status);
 }
 
+// As if what is pending had been written before a restart.
+void give_other_numbers(Site& site) {
+  Disk disk;
+  if (!sys::statat(site.state.get(), "pending")) return;
+  auto pending = Pending::open(site.state.get(), disk);
+  REQUIRE(pending);
+  if (auto intent = *pending->intent()) {
+    intent->root.dev += 100;
+    REQUIRE(pending->write_intent(*intent));
+  }
+  if (auto record = *pending->switched()) {
+    record->root.dev += 100;
+    for (LiveOp& live : record->ops)
+      for (Identity* id : {&live.old_id, &live.fresh_id})
+        if (id->known()) id->dev += 100;
+    REQUIRE(pending->write_switch(*record));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("SIGKILL at every system call leaves all old or all new") {
@@ -208,6 +228,30 @@ TEST_CASE("SIGKILL at every system call leaves all old or all new") {
   }
   CHECK(seen_old);
   CHECK(seen_new);
+}
+
+TEST_CASE("a restart that numbers the device anew is recovered from as well") {
+  for (int k = 1;; k += 3) {
+    Site site("/dev/shm");
+    make_mixed(site);
+    auto items = site.items(kMoved);
+    auto old_tree = tree(site.ws);
+    auto new_tree = tree(site.draft);
+    bool alive = survives(k, [&](const Disk& disk) {
+      (void)transact(site.ground(&disk), items, CommitMeta{});
+    });
+    INFO("call " << k);
+    give_other_numbers(site);
+    auto recovered = recover(site.ground());
+    REQUIRE(recovered);
+    CHECK(recovered->left.empty());
+    auto now = tree(site.ws);
+    CHECK((now == old_tree || now == new_tree));
+    CHECK(list_commits(site.state.get())->size() == (now == new_tree ? 1 : 0));
+    site.check_clean();
+    if (alive) break;
+    REQUIRE(k < 2000);
+  }
 }
 
 TEST_CASE("SIGKILL during recovery is recovered from as well") {
