@@ -141,7 +141,10 @@ class Life:
         log = json.loads(self.call("log", "--json").stdout)["entries"]
         last = [e for e in log if e["kind"] == "run"][-1]
         if last["mark_before"]:
-            self.marks[(self.draft(), last["mark_before"])] = dict(before)
+            # One that does nothing finds what it leaves: an undo may have come
+            # before it.
+            self.marks[(self.draft(), last["mark_before"])] = \
+                dict(before if operations else self.view)
         self.marks[(self.draft(), last["mark_after"])] = dict(self.view)
 
     def draft(self):
