@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/who.h"
 #include "cli/words.h"
+#include "draft/ledger.h"
 #include "fs/draft_view.h"
 #include "snapshot/bundle.h"
 
@@ -101,7 +102,7 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
   uint64_t total = 0;
   for (const Part& part : parts)
     total += TRY(snapshot::export_size(part.draft_dir.get(), part.until));
-  draft::Draft d = TRY(TRY(context.store())->load(opened.draft.id));
+  draft::Draft d = TRY(draft::read_draft_settled(opened.draft_dir.get()));
   snapshot::BundleWriter out = TRY(snapshot::BundleWriter::create(fd, 2));
   TRY(out.add("manifest", manifest_of(d, result.digest).dump()));
   TRY(out.add("ledger", TRY(ledger_of(opened, d))));

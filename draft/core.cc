@@ -30,6 +30,27 @@ std::optional<jail::Limits::Millis> millis(const Limit& limit) {
   return jail::Limits::Millis(*limit.value);
 }
 
+// What holds each limit that is set; "none" where nothing does.
+std::vector<std::pair<std::string, std::string>> held_by(
+    const Limits& limits, const jail::Held& held) {
+  const std::pair<jail::LimitKind, const Limit*> kinds[] = {
+      {jail::LimitKind::kTime, &limits.time_ms},
+      {jail::LimitKind::kCpu, &limits.cpu_ms},
+      {jail::LimitKind::kCpus, &limits.cpus_milli},
+      {jail::LimitKind::kMemory, &limits.memory},
+      {jail::LimitKind::kPids, &limits.pids},
+      {jail::LimitKind::kFiles, &limits.files},
+      {jail::LimitKind::kOutput, &limits.output}};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [kind, limit] : kinds)
+    if (limit->value)
+      out.emplace_back(jail::limit_name(kind),
+                       jail::mechanism_name(held[kind]));
+  if (limits.disk.value) out.emplace_back("disk", "overlay");
+  if (limits.inodes.value) out.emplace_back("inodes", "overlay");
+  return out;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DaemonCore>> make_core(const CoreContext& context) {
@@ -159,23 +180,30 @@ void Core::finish(Job& job, const jail::Outcome& outcome) {
     log::error("cannot mark the end of command {}: {}", job.command,
                end.error().text());
   Outcome told = describe_outcome(job, outcome, end ? *end : fs::Mark{});
-  record("run",
-         run_entry(job.command, job.request, session_->workspace(), told)
-             .set("changed", changed),
-         Sync::kNo);
-  uint32_t command = job.command;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = jobs_.find(command);
-    if (found != jobs_.end()) {
-      ended_.push_back(std::move(found->second));
-      jobs_.erase(found);
+  const Json entry =
+      run_entry(job.command, job.request, session_->workspace(), told)
+          .set("changed", changed);
+  bool is_told = false;
+  // As soon as the entry is written: replacing draft.json takes longer than all
+  // else that is done here.
+  auto tell = [&] {
+    is_told = true;
+    const uint32_t command = job.command;
+    {
+      std::lock_guard lock(mutex_);
+      auto found = jobs_.find(command);
+      if (found != jobs_.end()) {
+        ended_.push_back(std::move(found->second));
+        jobs_.erase(found);
+      }
     }
-  }
-  push({.command = command,
-        .kind = RunEventKind::kEnded,
-        .signal = 0,
-        .outcome = std::move(told)});
+    push({.command = command,
+          .kind = RunEventKind::kEnded,
+          .signal = 0,
+          .outcome = std::move(told)});
+  };
+  record("run", entry, Sync::kNo, tell);
+  if (!is_told) tell();  // the ledger could not be written; that is logged
 }
 
 Outcome Core::describe_outcome(const Job& job, const jail::Outcome& outcome,
@@ -196,11 +224,7 @@ Outcome Core::describe_outcome(const Job& job, const jail::Outcome& outcome,
   out.cpu_ms = outcome.cpu_ms;
   out.memory_peak = outcome.memory_peak;
   out.pids_peak = outcome.pids_peak;
-  for (jail::LimitKind kind : jail::kAllLimits) {
-    if (outcome.held[kind] == jail::Mechanism::kNone) continue;
-    out.held.emplace_back(jail::limit_name(kind),
-                          jail::mechanism_name(outcome.held[kind]));
-  }
+  out.held = held_by(job.request.limits, outcome.held);
   out.position_before = job.begin.position;
   out.position_after = end.position;
   return out;
@@ -242,8 +266,9 @@ void Core::reap_jobs() {
   for (auto& job : through) job->thread.join();
 }
 
-void Core::record(std::string_view kind, const Json& fields, Sync sync) {
-  auto appended = ledger_.append(kind, fields, sync);
+void Core::record(std::string_view kind, const Json& fields, Sync sync,
+                  const std::function<void()>& written) {
+  auto appended = ledger_.append(kind, fields, sync, written);
   if (!appended)
     log::error("cannot write the ledger: {}", appended.error().text());
 }
@@ -308,9 +333,16 @@ Result<fs::Mark> Core::snapshot(const std::string& name) {
       return fail(Code::kUsage, "there is a mark '{}' already", name);
   // Commands hold still, and what they stored through mappings is written
   // back, so that the mark is one moment of them.
+  std::vector<std::shared_ptr<jail::Running>> commands;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [number, job] : jobs_) commands.push_back(job->running);
+  }
   std::vector<Frozen> frozen;
-  for (const RunningCommand& command : running()) {
-    auto stopped = Frozen::stop(command.pid);
+  for (const auto& command : commands) {
+    auto stopped = Frozen::stop({.init = command->pid(),
+                                 .pidfd = command->pidfd(),
+                                 .group = command->group()});
     if (!stopped && stopped.error().err() == ESRCH) continue;  // it ended
     frozen.push_back(TRY(std::move(stopped)));
     TRY(sync_mappings(

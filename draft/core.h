@@ -71,7 +71,8 @@ class Core : public DaemonCore, private fs::Observer {
   Outcome describe_outcome(const Job& job, const jail::Outcome& outcome,
                            const fs::Mark& end) const;
   void push(RunEvent event);
-  void record(std::string_view kind, const Json& fields, Sync sync);
+  void record(std::string_view kind, const Json& fields, Sync sync,
+              const std::function<void()>& written = {});
   void record_drift(const HeldDrift::Notes& notes);
   void reap_jobs();
 

@@ -15,6 +15,7 @@
 
 #include "base/child.h"
 #include "base/sys_file.h"
+#include "base/sys_process.h"
 #include "jail/proc_tree.h"
 
 namespace stoplog::draft {
@@ -41,20 +42,6 @@ char state_of(pid_t pid) {
 
 bool is_gone(char state) { return state == 0 || state == 'Z' || state == 'X'; }
 
-// The freezer of a group of our own making, version 2.
-Result<Fd> freezer_of(pid_t init) {
-  std::string text = TRY(proc_text(init, "cgroup"));
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("0::")) continue;
-    std::string path = line.substr(3);
-    if (path.find("/stoplog-") == std::string::npos) break;
-    return sys::openat(AT_FDCWD, "/sys/fs/cgroup" + path + "/cgroup.freeze",
-                       O_WRONLY);
-  }
-  return fail_errno(ENOENT);
-}
-
 template <typename Check>
 Status wait_until(Check done) {
   auto end = std::chrono::steady_clock::now() + kPatience;
@@ -66,13 +53,8 @@ Status wait_until(Check done) {
   return {};
 }
 
-bool is_frozen(pid_t init) {
-  std::string text = proc_text(init, "cgroup").value_or("");
-  size_t at = text.find("0::");
-  if (at == std::string::npos) return false;
-  std::string path = text.substr(at + 3, text.find('\n', at) - at - 3);
-  auto events = sys::read_file(
-      AT_FDCWD, "/sys/fs/cgroup" + path + "/cgroup.events", 4096);
+bool is_frozen(int group) {
+  auto events = sys::read_file(group, "cgroup.events", 4096);
   return events && events->find("frozen 1") != std::string::npos;
 }
 
@@ -107,43 +89,51 @@ std::vector<Mapping> shared_mappings(const std::string& maps) {
 
 Frozen::Frozen(Frozen&& other) noexcept
     : cgroup_(std::move(other.cgroup_)),
-      stopped_(std::exchange(other.stopped_, {})),
+      stopped_(std::move(other.stopped_)),
       pids_(std::move(other.pids_)) {}
 
 Frozen::~Frozen() {
   if (cgroup_) (void)sys::write_full(cgroup_.get(), "0");
   // Children first: init then finds none of them stopped.
-  for (auto pid = stopped_.rbegin(); pid != stopped_.rend(); ++pid)
-    (void)::kill(*pid, SIGCONT);
+  for (auto fd = stopped_.rbegin(); fd != stopped_.rend(); ++fd)
+    (void)sys::pidfd_send_signal(fd->get(), SIGCONT);
 }
 
-Result<Frozen> Frozen::stop(pid_t init) {
+Result<Frozen> Frozen::stop(const FreezeTarget& target) {
   Frozen frozen;
-  if (auto freezer = freezer_of(init);
-      freezer && sys::write_full(freezer->get(), "1")) {
-    frozen.cgroup_ = std::move(*freezer);
-    TRY(wait_until([&] { return is_frozen(init); }));
-    frozen.pids_ = jail::descendants(init);
-    return frozen;
+  if (target.group >= 0) {
+    auto freezer = sys::openat(target.group, "cgroup.freeze", O_WRONLY);
+    if (freezer && sys::write_full(freezer->get(), "1")) {
+      frozen.cgroup_ = std::move(*freezer);
+      TRY(wait_until([&] { return is_frozen(target.group); }));
+      frozen.pids_ = jail::descendants(target.init);
+      return frozen;
+    }
   }
-  TRY(frozen.stop_all(init));
+  TRY(frozen.stop_all(target));
   return frozen;
 }
 
 // Until a look around finds nobody new: who is still running may fork.
-Status Frozen::stop_all(pid_t init) {
-  if (::kill(init, SIGSTOP) != 0) return fail_errno(errno);
-  stopped_.push_back(init);
-  std::set<pid_t> seen;
+Status Frozen::stop_all(const FreezeTarget& target) {
+  stopped_.push_back(TRY(sys::dup(target.pidfd)));
+  TRY(sys::pidfd_send_signal(target.pidfd, SIGSTOP));
+  std::set<std::string> seen;  // numbers come again, with another start
   return wait_until([&] {
     bool still = true;
-    pids_ = jail::descendants(init);
+    pids_ = jail::descendants(target.init);
     for (pid_t pid : pids_) {
       char state = state_of(pid);
-      if (seen.insert(pid).second) {
+      const std::string mark = jail::process_mark(pid);
+      if (!seen.contains(mark)) {
         still = false;
+        // Gone meanwhile, or not its number any more: the next look tells.
+        auto fd = jail::open_descendant(pid, target.init);
+        if (!fd) continue;
+        seen.insert(mark);
         if (state == 'T' || is_gone(state)) continue;  // not ours to wake
-        if (::kill(pid, SIGSTOP) == 0) stopped_.push_back(pid);
+        if (sys::pidfd_send_signal(fd->get(), SIGSTOP))
+          stopped_.push_back(std::move(*fd));
       } else if (state != 'T' && state != 't' && !is_gone(state)) {
         still = false;
       }

@@ -2,10 +2,12 @@
 // A running command held still for a moment, so that a mark sees what its
 // programs have written: by the cgroup freezer where its group is of version 2,
 // else by stopping every process, its init first (which would tell of the
-// stops otherwise).
+// stops otherwise). Not by the freezer of version 1: what it holds does not die
+// of SIGKILL, and a daemon that was killed then would leave it so for ever.
 //
-//   Frozen frozen = TRY(Frozen::stop(init_pid));
-//   TRY(sync_mappings(frozen.pids(), {.mount = ..., .workspace = ...}));
+//   Frozen frozen = TRY(Frozen::stop({.init = ..., .pidfd = ..., .group =
+//   ...})); TRY(sync_mappings(frozen.pids(), {.mount = ..., .workspace =
+//   ...}));
 //   ... mark ...                        // goes on when `frozen` is destroyed
 //
 // A process that is stopped already (Ctrl-Z) stays stopped.
@@ -21,10 +23,17 @@
 
 namespace stoplog::draft {
 
+struct FreezeTarget {
+  pid_t init = -1;
+  int pidfd = -1;  // init's; borrowed
+  int group = -1;  // its control group of version 2; borrowed; -1: none
+};
+
 class Frozen {
  public:
-  // ETIMEDOUT when it does not come to rest within a few seconds.
-  static Result<Frozen> stop(pid_t init);
+  // ESRCH when it has ended, ETIMEDOUT when it does not come to rest within a
+  // few seconds.
+  static Result<Frozen> stop(const FreezeTarget& target);
   Frozen(Frozen&& other) noexcept;
   Frozen& operator=(Frozen&&) = delete;
   ~Frozen();
@@ -33,9 +42,9 @@ class Frozen {
 
  private:
   Frozen() = default;
-  Status stop_all(pid_t init);
-  Fd cgroup_;                   // "cgroup.freeze", when that is the way
-  std::vector<pid_t> stopped_;  // by us, init first
+  Status stop_all(const FreezeTarget& target);
+  Fd cgroup_;                // "cgroup.freeze", when that is the way
+  std::vector<Fd> stopped_;  // pidfds, init first: those that we stopped
   std::vector<pid_t> pids_;
 };
 

@@ -92,7 +92,8 @@ Result<Ledger> Ledger::open(const Layout& layout, std::string_view id) {
 }
 
 Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
-                               Sync sync) {
+                               Sync sync,
+                               const std::function<void()>& written) {
   int64_t number = 0;
   auto add = [&](Draft& draft) -> Status {
     Fd fd = TRY(sys::openat(dir_.get(), kLedgerFile,
@@ -132,6 +133,7 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
     draft.ledger_count = number;
     draft.ledger_head = sum;
     draft.ledger_size = static_cast<int64_t>(st.size + line.size());
+    if (written) written();
     return {};
   };
   TRY_CTX(update_draft(dir_.get(), add, sync), "cannot append to the ledger");
@@ -157,6 +159,13 @@ Result<std::vector<Json>> Ledger::entries() const {
     return true;
   }));
   return out;
+}
+
+Result<Draft> read_draft_settled(int draft_dir) {
+  Fd lock = TRY(sys::openat(draft_dir, kMetaLockFile, O_RDWR | O_CREAT, 0600));
+  TRY(sys::flock(lock.get(), LOCK_SH));
+  std::string text = TRY(sys::read_file(draft_dir, kDraftFile, 1u << 20));
+  return Draft::from_json(TRY(Json::parse(text)));
 }
 
 Result<Ledger::Verdict> Ledger::verify() const {

@@ -36,7 +36,11 @@ class Ledger {
 
   // Returns the entry's number. `fields` must not hold n, kind, time, prev or
   // sha256. Names of environment variables may be in it, never values.
-  Result<int64_t> append(std::string_view kind, const Json& fields, Sync sync);
+  // `written` is called when the line is in the file and the head not yet in
+  // draft.json, which takes longer: who waits for the entry alone need not wait
+  // for that. Whoever reads both takes the meta lock.
+  Result<int64_t> append(std::string_view kind, const Json& fields, Sync sync,
+                         const std::function<void()>& written = {});
 
   // Entries in order, unchecked; `each` returns false to stop. A line that is
   // no JSON is skipped: verify() is for finding it.
@@ -55,6 +59,10 @@ class Ledger {
   explicit Ledger(Fd dir) : dir_(std::move(dir)) {}
   Fd dir_;  // the draft's directory
 };
+
+// draft.json under the meta lock: what it says of the ledger is then so.
+struct Draft;
+Result<Draft> read_draft_settled(int draft_dir);
 
 // The text that an entry's hash is taken over: the entry without "sha256".
 std::string ledger_hash(const Json& entry);

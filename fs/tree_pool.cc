@@ -182,6 +182,9 @@ Status Tree::Impl::seal() {
     }
     for (Serial serial : done) unsealed_.erase(serial);
   }
+  // After every command: most have written nothing, and the block is a
+  // megabyte to clear.
+  if (ranges.empty()) return {};
   std::vector<std::byte> block(kSealStep);
   std::vector<Record> records;
   for (size_t i = 0; i < ranges.size(); ++i) {

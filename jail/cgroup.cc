@@ -179,7 +179,8 @@ void sweep_cgroups(const CgroupPlaces& places,
   });
 }
 
-bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
+bool CgroupSet::make_v2(const std::string& parent, const std::string& name,
+                        const MakeGroup& make) {
   auto at = sys::openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY);
   if (!at) return false;
   // Where the controllers belong to version 1, there is nothing to be had.
@@ -190,11 +191,11 @@ bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
   // Fails where it is not ours or already so; the controllers file tells.
   for (const char* enable : {"+memory", "+pids", "+cpu"})
     (void)write_value(at->get(), "cgroup.subtree_control", enable);
-  if (!sys::mkdirat(at->get(), name, 0755)) return false;
+  if (!make(at->get(), name)) return false;
   v2_path_ = parent + "/" + name;
   auto dir = open_group(v2_path_);
   // A sweep was faster than our lock.
-  if (!dir && sys::mkdirat(at->get(), name, 0755)) dir = open_group(v2_path_);
+  if (!dir && make(at->get(), name)) dir = open_group(v2_path_);
   if (!dir) {
     (void)sys::unlinkat(at->get(), name, AT_REMOVEDIR);
     v2_path_.clear();
@@ -218,11 +219,14 @@ bool CgroupSet::make_v2(const std::string& parent, const std::string& name) {
   return true;
 }
 
-CgroupSet CgroupSet::create(const CgroupPlaces& places,
-                            const std::string& name) {
+CgroupSet CgroupSet::create(const CgroupPlaces& places, const std::string& name,
+                            const MakeGroup& make) {
+  const MakeGroup own = [](int parent, const std::string& made) {
+    return sys::mkdirat(parent, made, 0755);
+  };
   CgroupSet set;
   for (const std::string& parent : places.v2)
-    if (set.make_v2(parent, name)) return set;
+    if (set.make_v2(parent, name, make ? make : own)) return set;
   for (size_t i = 0; i < kControllers; ++i) {
     if (places.v1[i].empty()) continue;
     // cpu and cpuacct are often one hierarchy: then the second finds the
@@ -300,27 +304,32 @@ CgroupUsage CgroupSet::usage() const {
   if (version_ == 2) {
     const int dir = v2_.get();
     usage.cpu_us = read_keyed(dir, "cpu.stat", "usage_usec");
-    usage.memory = read_value(dir, "memory.current");
+    usage.user_us = read_keyed(dir, "cpu.stat", "user_usec");
+    usage.system_us = read_keyed(dir, "cpu.stat", "system_usec");
     usage.memory_peak = read_value(dir, "memory.peak");
-    usage.pids = read_value(dir, "pids.current");
     usage.pids_peak = read_value(dir, "pids.peak");
     usage.oom_kills = read_keyed(dir, "memory.events", "oom_kill").value_or(0);
     usage.pids_refused = read_keyed(dir, "pids.events", "max").value_or(0);
     return usage;
   }
-  if (const Group* cpu = group(Controller::kCpuacct))
-    if (auto ns = read_value(cpu->dir.get(), "cpuacct.usage"))
-      usage.cpu_us = *ns / 1000;
+  if (const Group* cpu = group(Controller::kCpuacct)) {
+    auto micros = [&](const char* name) -> std::optional<uint64_t> {
+      auto ns = read_value(cpu->dir.get(), name);
+      if (!ns) return std::nullopt;
+      return *ns / 1000;
+    };
+    usage.cpu_us = micros("cpuacct.usage");
+    usage.user_us = micros("cpuacct.usage_user");
+    usage.system_us = micros("cpuacct.usage_sys");
+  }
   if (const Group* memory = group(Controller::kMemory)) {
     const int dir = memory->dir.get();
-    usage.memory = read_value(dir, "memory.usage_in_bytes");
     usage.memory_peak = read_value(dir, "memory.max_usage_in_bytes");
     usage.oom_kills =
         read_keyed(dir, "memory.oom_control", "oom_kill").value_or(0);
   }
   if (const Group* pids = group(Controller::kPids)) {
     const int dir = pids->dir.get();
-    usage.pids = read_value(dir, "pids.current");
     usage.pids_peak = read_value(dir, "pids.peak");
     usage.pids_refused = read_keyed(dir, "pids.events", "max").value_or(0);
   }

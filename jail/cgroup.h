@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,9 +47,9 @@ void sweep_cgroups(const CgroupPlaces& places,
 
 struct CgroupUsage {
   std::optional<uint64_t> cpu_us;
-  std::optional<uint64_t> memory;
+  std::optional<uint64_t> user_us;
+  std::optional<uint64_t> system_us;
   std::optional<uint64_t> memory_peak;
-  std::optional<uint64_t> pids;
   std::optional<uint64_t> pids_peak;
   uint64_t oom_kills = 0;
   uint64_t pids_refused = 0;
@@ -57,7 +58,10 @@ struct CgroupUsage {
 class CgroupSet {
  public:
   CgroupSet() = default;
-  static CgroupSet create(const CgroupPlaces& places, const std::string& name);
+  // `make` stands for mkdir in tests that play the kernel of version 2.
+  using MakeGroup = std::function<Status(int parent, const std::string& name)>;
+  static CgroupSet create(const CgroupPlaces& places, const std::string& name,
+                          const MakeGroup& make = {});
   CgroupSet(CgroupSet&&) noexcept = default;
   CgroupSet& operator=(CgroupSet&&) noexcept = default;
   ~CgroupSet() { remove(); }
@@ -84,7 +88,8 @@ class CgroupSet {
   };
   const Group* group(Controller controller) const;
   bool remove_now();
-  bool make_v2(const std::string& parent, const std::string& name);
+  bool make_v2(const std::string& parent, const std::string& name,
+               const MakeGroup& make);
   int version_ = 0;
   Fd v2_;
   std::string v2_path_;

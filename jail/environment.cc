@@ -86,6 +86,18 @@ std::string_view name_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
+// "https://user:secret@host": a proxy or an index with its password.
+bool holds_credential(std::string_view value) {
+  for (size_t at = value.find("://"); at != std::string_view::npos;
+       at = value.find("://", at + 3)) {
+    const std::string_view rest = value.substr(at + 3);
+    if (rest.substr(0, rest.find_first_of("/ ,")).find('@') !=
+        std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool passes(std::string_view name) {
@@ -106,7 +118,8 @@ std::vector<std::string> build_environment(const JailSpec& spec,
   };
   const bool all = spec.test_leave_out.has(Wall::kEnvironment);
   for (const std::string& entry : input.caller)
-    if (all || passes(name_of(entry))) take(entry);
+    if (all || (passes(name_of(entry)) && !holds_credential(entry)))
+      take(entry);
   std::string path;
   for (const std::string& dir : input.path) {
     if (!path.empty()) path += ':';

@@ -14,9 +14,8 @@ namespace stoplog::jail {
 std::string choose_home(const std::string& real_home,
                         const std::string& workspace);
 
-// Package caches, relative to HOME: the lower side of HOME shows these and
-// nothing else, so that installs find what is there already. None of them
-// holds a credential.
+// Package caches, relative to HOME: what HOME's lower side is to show, and
+// nothing else (it shows nothing yet). None of them holds a credential.
 std::span<const char* const> home_caches();
 
 // user.*, init.* and core.autocrlf of a git configuration file, as a new one.

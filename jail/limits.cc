@@ -27,7 +27,8 @@ Mechanism choose(LimitKind kind, const LimitMeans& means) {
       return means.memory ? group : poll;
     case LimitKind::kPids:
       if (means.pids) return group;
-      return means.process_rlimit ? Mechanism::kRlimit : poll;
+      // Counted by us it could only kill, and this one is to refuse.
+      return means.process_rlimit ? Mechanism::kRlimit : Mechanism::kNone;
     case LimitKind::kCpus:
       return means.cpu ? group : Mechanism::kNone;
   }

@@ -20,6 +20,7 @@
 #include "jail/limits.h"
 #include "jail/proc_tree.h"
 #include "jail/running.h"
+#include "jail/scope.h"
 #include "jail/supervise.h"
 #include "jail/zygote.h"
 
@@ -188,9 +189,12 @@ ProbeReport probe_jail(const Identity& identity) {
   ProbeReport report;
   report.checks = {check_namespaces(), check_seccomp(), check_landlock()};
   {
-    CgroupSet set = CgroupSet::create(
-        find_cgroups(),
-        fmt::format("stoplog-{}-probe", process_mark(::getpid())));
+    const std::string name =
+        fmt::format("stoplog-{}-probe", process_mark(::getpid()));
+    CgroupSet set = CgroupSet::create(find_cgroups(), name);
+    // As a daemon does it.
+    if (set.version() == 0 && enter_scope(find_scope_means()))
+      set = CgroupSet::create(find_cgroups(), name);
     report.checks.push_back(check_cgroups(set));
     report.limits = limits_held(set);
   }

@@ -11,11 +11,13 @@
 #include <sstream>
 
 #include "base/sys_file.h"
+#include "base/sys_process.h"
 
 namespace stoplog::jail {
 namespace {
 
 constexpr uint64_t kMaxFile = 1 << 20;
+constexpr int kMaxDepth = 1 << 20;  // more than there can be processes
 
 std::optional<std::string> read_proc(const std::string& path) {
   auto text = sys::read_file(AT_FDCWD, path, kMaxFile);
@@ -81,6 +83,18 @@ std::vector<pid_t> descendants(pid_t init) {
   return found;
 }
 
+Result<Fd> open_descendant(pid_t pid, pid_t init) {
+  Fd fd = TRY(sys::pidfd_open(pid));
+  // Up the line of parents, which is short or our own doing.
+  pid_t at = pid;
+  for (int steps = 0; at > 1 && at != init && steps < kMaxDepth; ++steps)
+    at = static_cast<pid_t>(field_number(stat_fields(at), 4));
+  if (at != init || pid == init) return fail_errno(ESRCH);
+  // Still not reaped: so the number was its own all the time that we looked.
+  TRY(sys::pidfd_send_signal(fd.get(), 0));
+  return fd;
+}
+
 TreeUsage measure_tree(pid_t init) {
   static const auto kTick = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
   static const auto kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -88,14 +102,16 @@ TreeUsage measure_tree(pid_t init) {
   std::vector<pid_t> pids = descendants(init);
   usage.processes = pids.size();
   pids.push_back(init);
-  uint64_t ticks = 0;
+  uint64_t user = 0, system = 0;
   for (pid_t pid : pids) {
     const auto fields = stat_fields(pid);
-    for (size_t number = 14; number <= 17; ++number)
-      ticks += field_number(fields, number);
+    user += field_number(fields, 14) + field_number(fields, 16);
+    system += field_number(fields, 15) + field_number(fields, 17);
     if (pid != init) usage.resident += field_number(fields, 24) * kPage;
   }
-  usage.cpu_us = ticks * (1000000 / kTick);
+  usage.user_us = user * (1000000 / kTick);
+  usage.system_us = system * (1000000 / kTick);
+  usage.cpu_us = usage.user_us + usage.system_us;
   return usage;
 }
 

@@ -97,8 +97,13 @@ class Places {
     return Place{last_.get(), std::string(rel.substr(slash + 1))};
   }
   int root() const { return root_; }
-  // After a mount: what was below a path is now something else.
-  void forget() { last_.reset(); }
+  // After a mount at `path`: what was below it is now something else.
+  void forget(const std::string& path) {
+    const std::string_view rel = beneath(path);
+    if (last_ && parent_.starts_with(rel) &&
+        (parent_.size() == rel.size() || parent_[rel.size()] == '/'))
+      last_.reset();
+  }
 
  private:
   int root_;
@@ -118,8 +123,18 @@ Status make_file(Places& places, const MountOp& op) {
   return sys::write_full(file->get(), op.content);
 }
 
+// The same as make_dir() where its parent is at hand: most directories of a
+// root are new, and side by side.
+Result<Fd> make_dir_at(Places& places, const std::string& path, mode_t mode) {
+  const Places::Place place = TRY(places.of(path));
+  (void)sys::mkdirat(place.parent, place.name, mode);
+  auto fd = sys::open_beneath(place.parent, place.name, O_PATH | O_DIRECTORY);
+  if (fd) return fd;
+  return make_dir(places.root(), path, mode);
+}
+
 Result<Fd> mount_point(Places& places, const MountOp& op, bool is_dir) {
-  if (is_dir) return make_dir(places.root(), op.target, 0755);
+  if (is_dir) return make_dir_at(places, op.target, 0755);
   const Places::Place place = TRY(places.of(op.target));
   TRY(sys::openat(place.parent, place.name, O_WRONLY | O_CREAT | O_NONBLOCK,
                   0644));
@@ -128,7 +143,7 @@ Result<Fd> mount_point(Places& places, const MountOp& op, bool is_dir) {
 
 Status attach(Places& places, const MountOp& op, int mount, bool is_dir) {
   Fd target = TRY(mount_point(places, op, is_dir));
-  if (is_dir) places.forget();
+  if (is_dir) places.forget(op.target);
   return sys::attach_mount(mount, target.get());
 }
 
@@ -152,7 +167,7 @@ Status apply(Places& places, const MountOp& op, const Fd& source,
              BuiltRoot& built) {
   switch (op.kind) {
     case MountKind::kDir:
-      TRY(make_dir(places.root(), op.target, op.mode));
+      TRY(make_dir_at(places, op.target, op.mode));
       return {};
     case MountKind::kLink: {
       const Places::Place place = TRY(places.of(op.target));

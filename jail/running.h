@@ -35,6 +35,10 @@ class Running {
   const std::vector<std::string>& argv() const { return argv_; }
   // init's, as the host sees it.
   pid_t pid() const { return pid_; }
+  // init's too; and its control group of version 2, -1 where there is none.
+  // Both are valid as long as this is.
+  int pidfd() const { return pidfd_.get(); }
+  int group() const { return group_.get(); }
   std::chrono::steady_clock::time_point started() const { return started_; }
 
  private:
@@ -60,6 +64,7 @@ class Running {
   std::vector<std::shared_ptr<const Fd>> memory_;  // tmpfs mounts
   Fd control_;
   Fd pidfd_;
+  Fd group_;  // survives the group's removal by the supervising thread
   pid_t pid_ = -1;
   std::chrono::steady_clock::time_point started_;
   mutable std::mutex mutex_;

@@ -37,6 +37,7 @@ class Supervisor {
                                      Clock::now() - running_.started_)
                                      .count());
   }
+  void measure_cpu(const CgroupUsage& group, Outcome& outcome);
   Outcome conclude();
   void clean_up();
 
@@ -46,7 +47,7 @@ class Supervisor {
   bool dead_ = false;
   uint64_t memory_peak_ = 0;
   uint64_t pids_peak_ = 0;
-  uint64_t cpu_us_ = 0;
+  uint64_t cpu_us_ = 0, user_us_ = 0, system_us_ = 0;
 };
 
 // How often what the kernel does not watch is looked at: 25 ms bound what a
@@ -64,8 +65,7 @@ int Supervisor::next_timeout() const {
   const Limits& limits = running_.limits_;
   if (limits.time)
     at_most(limits.time->count() - static_cast<int64_t>(elapsed_ms()));
-  if (polled(LimitKind::kMemory) || polled(LimitKind::kPids) ||
-      polled(LimitKind::kCpu))
+  if (polled(LimitKind::kMemory) || polled(LimitKind::kCpu))
     at_most(kPollMs);
   else
     at_most(kGroupMs);
@@ -122,6 +122,8 @@ void Supervisor::check_polled() {
   const TreeUsage tree = measure_tree(running_.pid_);
   pids_peak_ = std::max(pids_peak_, tree.processes);
   cpu_us_ = std::max(cpu_us_, tree.cpu_us);
+  user_us_ = std::max(user_us_, tree.user_us);
+  system_us_ = std::max(system_us_, tree.system_us);
   uint64_t memory = tree.resident + tmpfs_use();
   // Pages shared by many processes count once for each in their sum, so it is
   // only a reason to look closer.
@@ -143,11 +145,39 @@ void Supervisor::check_limits() {
   if (group.oom_kills > 0 && limits.memory)
     running_.kill(KillReason::kMemory, *limits.memory,
                   group.memory_peak.value_or(*limits.memory));
-  if (running_.cgroup_.version() == 0) check_polled();
+  // Some controllers may be there and others not.
+  if (running_.cgroup_.version() == 0 || polled(LimitKind::kMemory) ||
+      polled(LimitKind::kCpu))
+    check_polled();
   if (limits.cpu &&
       cpu_us_ / 1000 >= static_cast<uint64_t>(limits.cpu->count()))
     running_.kill(KillReason::kCpu, static_cast<uint64_t>(limits.cpu->count()),
                   cpu_us_ / 1000);
+}
+
+// The sources differ by what each has missed, so the largest total is the one
+// told, in two parts as the best source that has parts divides it: what was
+// waited for, else (killed, nobody was) the group's, else what polling saw.
+void Supervisor::measure_cpu(const CgroupUsage& group, Outcome& outcome) {
+  uint64_t user = user_us_, system = system_us_;
+  if (group.user_us && group.system_us) {
+    user = *group.user_us;
+    system = *group.system_us;
+  }
+  if (report_) {
+    user = report_->user_us;
+    system = report_->system_us;
+    cpu_us_ = std::max(cpu_us_, user + system);
+    memory_peak_ = std::max(memory_peak_, report_->max_rss);
+  }
+  outcome.cpu_ms = std::max(cpu_us_, group.cpu_us.value_or(0)) / 1000;
+  const double share =
+      user + system == 0
+          ? 0
+          : static_cast<double>(user) / static_cast<double>(user + system);
+  outcome.cpu_user_ms =
+      static_cast<uint64_t>(share * static_cast<double>(outcome.cpu_ms));
+  outcome.cpu_system_ms = outcome.cpu_ms - outcome.cpu_user_ms;
 }
 
 Outcome Supervisor::conclude() {
@@ -160,13 +190,7 @@ Outcome Supervisor::conclude() {
     return outcome;
   }
   const CgroupUsage group = running_.cgroup_.usage();
-  if (report_) {
-    outcome.cpu_user_ms = report_->user_us / 1000;
-    outcome.cpu_system_ms = report_->system_us / 1000;
-    cpu_us_ = std::max(cpu_us_, report_->user_us + report_->system_us);
-    memory_peak_ = std::max(memory_peak_, report_->max_rss);
-  }
-  outcome.cpu_ms = std::max(cpu_us_, group.cpu_us.value_or(0)) / 1000;
+  measure_cpu(group, outcome);
   outcome.memory_peak = group.memory_peak.value_or(memory_peak_);
   // init is counted in the group.
   outcome.pids_peak = group.pids_peak ? *group.pids_peak - 1

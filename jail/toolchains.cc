@@ -18,10 +18,10 @@ struct Root {
 };
 constexpr std::array kTable = {
     Root{".asdf", {".asdf"}},
-    Root{".bun", {".bun"}},
+    Root{".bun", {".bun/bin", ".bun/install/global"}},
     Root{".cabal/bin", {".cabal/bin"}},
     Root{".cargo/bin", {".cargo/bin", ".rustup"}},
-    Root{".deno", {".deno"}},
+    Root{".deno", {".deno/bin"}},
     Root{".dotnet", {".dotnet"}},
     Root{".elan", {".elan"}},
     Root{".ghcup", {".ghcup"}},
@@ -33,7 +33,7 @@ constexpr std::array kTable = {
     Root{".local/share/mise", {".local/share/mise"}},
     Root{".local/share/pnpm", {".local/share/pnpm"}},
     Root{".nodenv", {".nodenv"}},
-    Root{".npm-global", {".npm-global"}},
+    Root{".npm-global", {".npm-global/bin", ".npm-global/lib"}},
     Root{".nvm", {".nvm"}},
     Root{".opam", {".opam"}},
     Root{".pixi", {".pixi"}},
@@ -49,6 +49,33 @@ constexpr std::array kTable = {
     Root{"mambaforge", {"mambaforge"}},
     Root{"miniconda3", {"miniconda3"}},
     Root{"miniforge3", {"miniforge3"}},
+};
+// Of HOME: never to be seen, so nothing that holds one of them is bound.
+constexpr std::array kCredentials = {
+    ".aws",
+    ".azure",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config",
+    ".docker/config.json",
+    ".gem/credentials",
+    ".git-credentials",
+    ".gnupg",
+    ".gradle/gradle.properties",
+    ".ivy2/.credentials",
+    ".kube",
+    ".local/share/keyrings",
+    ".local/share/uv/credentials",
+    ".m2/settings.xml",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pypirc",
+    ".sbt/.credentials",
+    ".ssh",
+    ".terraform.d",
+    ".vault-token",
 };
 constexpr std::array kSystem = {"/usr", "/bin", "/sbin", "/lib", "/lib64"};
 constexpr std::array kStores = {"/nix/store", "/gnu/store"};
@@ -89,9 +116,14 @@ std::vector<std::string> roots_for(const std::string& dir,
   for (const Root& root : kTable) {
     const size_t at = find_mark(dir, root.mark);
     if (at == std::string::npos) continue;
+    const std::string before = dir.substr(0, at);
+    // Go's workspace, not Go itself: its module cache is HOME's to write.
+    if (root.mark == std::string_view("go/bin") &&
+        probe(before + "go/VERSION") == PathKind::kNone)
+      return {before + "go/bin"};
     std::vector<std::string> found;
     for (const char* name : root.roots)
-      if (name != nullptr) found.push_back(dir.substr(0, at) + name);
+      if (name != nullptr) found.push_back(before + name);
     return found;
   }
   const std::string above = parent_of(dir);
@@ -151,6 +183,8 @@ class Planner {
     if (probe_(root) != PathKind::kDir) return false;
     if (is_within(input_.home, root) || is_within(input_.workspace, root))
       return false;
+    for (const char* credential : kCredentials)
+      if (is_within(input_.home + "/" + credential, root)) return false;
     for (const std::string& hidden : input_.hidden)
       if (is_within(hidden, root) || is_within(root, hidden)) return false;
     for (const Bind& other : plan_.binds)

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/sys_file.h"
 #include "base/sys_namespace.h"
 #include "base/sys_process.h"
 #include "base/unix_socket.h"
@@ -18,6 +19,7 @@
 #include "jail/enter.h"
 #include "jail/limits.h"
 #include "jail/proc_tree.h"
+#include "jail/scope.h"
 #include "jail/wire.h"
 #include "jail/zygote_main.h"
 
@@ -196,8 +198,14 @@ CgroupSet Zygote::State::make_groups() {
     sweep_cgroups(*places);
   }
   if (places->empty()) return {};
-  CgroupSet set = CgroupSet::create(
-      *places, fmt::format("stoplog-{}-{}", owner, next_group++));
+  const std::string name = fmt::format("stoplog-{}-{}", owner, next_group++);
+  CgroupSet set = CgroupSet::create(*places, name);
+  // Our session's group is not ours to divide; the user's systemd has others.
+  if (set.version() == 0 && !places->v2.empty() &&
+      enter_scope(find_scope_means())) {
+    places = find_cgroups();
+    set = CgroupSet::create(*places, name);
+  }
   if (set.version() == 0) *places = {};  // not ours to use: ask no more
   if (set.version() == 1) places->v2.clear();
   return set;
@@ -240,6 +248,8 @@ Status Zygote::State::receive_spare() {
     return fail(Code::kUnsupported, "the jail's init died at once");
   }
   made->pid_ = *init;
+  if (made->cgroup_.clone_fd() >= 0)
+    made->group_ = TRY(sys::dup(made->cgroup_.clone_fd()));
   spare = std::move(made);
   return {};
 }

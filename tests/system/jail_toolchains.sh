@@ -14,7 +14,8 @@ works() {
     echo "    no $2 here"
     return 0
   }
-  JX 'memory=4G pids=512 time=120s' "$4"
+  # A draft has its defaults; the walls alone have none.
+  if [ "$ADAPTER" = draft ]; then J "$4"; else JX 'memory=4G pids=512 time=600s' "$4"; fi
   has "$3"
 }
 
@@ -25,26 +26,54 @@ fake_toolchains() {
     "$HOME"/.rustup/toolchains/nightly/bin "$HOME"/.nvm/versions/node/v99/bin
   printf '#!/bin/sh\nexec "%s/.pyenv/versions/9.9/bin/pythonx"\n' "$HOME" >"$HOME/.pyenv/shims/pythonx"
   printf '#!/bin/sh\necho python-9.9\n' >"$HOME/.pyenv/versions/9.9/bin/pythonx"
-  printf '#!/bin/sh\nexec "$HOME/.rustup/toolchains/nightly/bin/cargox"\n' >"$HOME/.cargo/bin/cargox"
+  printf '#!/bin/sh\nexec "$HOME/.rustup/toolchains/nightly/bin/cargox"\n' >"$HOME/.cargo/bin/rustup"
   printf '#!/bin/sh\necho cargo-nightly\n' >"$HOME/.rustup/toolchains/nightly/bin/cargox"
   printf '#!/bin/sh\necho node-v99\n' >"$HOME/.nvm/versions/node/v99/bin/nodex"
+  # As rustup and pipx have it: links to what does the work.
+  ln -sf rustup "$HOME/.cargo/bin/cargox"
+  mkdir -p "$HOME"/.local/bin "$HOME"/.local/share/pipx/venvs/p/bin
+  printf '#!/bin/sh\necho pipxed\n' >"$HOME/.local/share/pipx/venvs/p/bin/pipxed"
+  chmod +x "$HOME/.local/share/pipx/venvs/p/bin/pipxed"
+  ln -sf "$HOME/.local/share/pipx/venvs/p/bin/pipxed" "$HOME/.local/bin/pipxed"
   chmod +x "$HOME"/.pyenv/shims/* "$HOME"/.pyenv/versions/9.9/bin/* \
     "$HOME"/.cargo/bin/* "$HOME"/.rustup/toolchains/nightly/bin/* \
     "$HOME"/.nvm/versions/node/v99/bin/*
   echo DECOYSECRET >"$HOME/.cargo/credentials.toml"
   chmod -R a+rX "$HOME"
-  PATH=$HOME/.cargo/bin:$HOME/.pyenv/shims:$HOME/.pyenv/bin:$HOME/.nvm/versions/node/v99/bin:/usr/local/bin:/usr/bin:/bin
+  PATH=$HOME/.cargo/bin:$HOME/.pyenv/shims:$HOME/.pyenv/bin:$HOME/.nvm/versions/node/v99/bin:$HOME/.local/bin:/usr/local/bin:/usr/bin:/bin
   export PATH
 }
 
+# The same version inside as outside, of whatever is on the caller's PATH.
+same_versions() {
+  local tool
+  case_ 'the same versions'
+  # The tests' HOME is not the one that the toolchains are installed in.
+  [ ! -r /root/.rustup ] || export RUSTUP_HOME=/root/.rustup
+  [ ! -r /root/.pyenv ] || export PYENV_ROOT=/root/.pyenv
+  for tool in python3 node npm cargo rustc gcc cmake java git pyenv perl go ruby; do
+    command -v "$tool" >/dev/null || continue
+    "$tool" --version >"$T/outside" 2>&1 || continue
+    echo "    $tool"
+    : >"$OUT"
+    J "$tool --version"
+    cmp -s "$T/outside" "$OUT" || {
+      show "$tool: outside $(head -n 1 "$T/outside")"
+      fail "$CASE"
+    }
+  done
+}
+
 attack() {
+  same_versions
   fake_toolchains
   case_ 'toolchains of HOME'
-  J 'pythonx; cargox; nodex; cat ~/.cargo/credentials.toml; touch ~/.cargo/mine && echo WRITABLE; echo x > ~/.pyenv/x || echo READONLY; echo RAN'
+  J 'pythonx; cargox; nodex; pipxed; cat ~/.cargo/credentials.toml; touch ~/.cargo/mine && echo WRITABLE; echo x > ~/.pyenv/x || echo READONLY; echo RAN'
   ran
   has '^python-9.9$'
   has '^cargo-nightly$'
   has '^node-v99$'
+  has '^pipxed$'
   has WRITABLE
   has READONLY
   lacks DECOYSECRET

@@ -37,3 +37,22 @@ report() {
     fail "the report: $(cat "$T/report.json")"
 }
 both_modes report
+
+# A default that nothing holds is told as such; asked for, it refuses to start.
+not_held() {
+  mkdir -p "$XDG_CONFIG_HOME/stoplog"
+  printf '[limits]\ncpus = 1\nmemory = "1G"\n' > "$XDG_CONFIG_HOME/stoplog/config.toml"
+  sl run --quiet --report "$T/report.json" -- true
+  if jq -e '.held.cpus == "none"' "$T/report.json" > /dev/null; then
+    exits 5 sl run --quiet --cpus 1 -- touch "$PWD/ran" 2> "$T/err"
+    grep -q "cannot hold the limit 'cpus'" "$T/err" || fail "$(cat "$T/err")"
+    sl run --quiet -- test ! -e "$PWD/ran"
+  else
+    jq -e '.held.cpus | test("^cgroup[12]$")' "$T/report.json" > /dev/null ||
+      fail "the report: $(cat "$T/report.json")"
+    sl run --quiet --cpus 1 -- true
+  fi
+  jq -e '.held.memory | test("^(cgroup[12]|poll)$")' "$T/report.json" > /dev/null ||
+    fail "the report: $(cat "$T/report.json")"
+}
+both_modes not_held

@@ -46,6 +46,10 @@ TEST_CASE("each limit is held by the strongest means there is") {
   CHECK(held[LimitKind::kMemory] == Mechanism::kPoll);
   CHECK(held[LimitKind::kPids] == Mechanism::kRlimit);
   CHECK(held[LimitKind::kCpus] == Mechanism::kNone);
+  // Before 5.14 RLIMIT_NPROC counts the user's processes everywhere.
+  CHECK(plan_limits(command, {})->held[LimitKind::kPids] == Mechanism::kNone);
+  command.required = {LimitKind::kPids};
+  CHECK(plan_limits(command, {}).error().code() == Code::kUnsupported);
 }
 
 TEST_CASE("groups of version 1 are found beneath the own one") {

@@ -187,9 +187,12 @@ TEST_CASE("a landlock too old for the job refuses") {
 
 TEST_CASE("only named variables of the caller enter the environment") {
   EnvironmentInput input;
-  input.caller = {"TERM=xterm",      "LC_ALL=C",       "SSH_AUTH_SOCK=/x",
-                  "AWS_SECRET=y",    "DISPLAY=:0",     "LD_PRELOAD=/evil.so",
-                  "HOME=/real/home", "GITHUB_TOKEN=z", "MINE=1"};
+  input.caller = {
+      "TERM=xterm",       "LC_ALL=C",
+      "SSH_AUTH_SOCK=/x", "AWS_SECRET=y",
+      "DISPLAY=:0",       "LD_PRELOAD=/evil.so",
+      "HOME=/real/home",  "GITHUB_TOKEN=z",
+      "MINE=1",           "GOPROXY=https://ann:secret@proxy.example,direct"};
   input.extra = {"MINE", "GIVEN=2", "TERM=dumb"};
   input.path = {"/usr/bin", "/bin"};
   input.cwd = "/home/ann/proj";
@@ -199,4 +202,6 @@ TEST_CASE("only named variables of the caller enter the environment") {
                    "MINE=1", "PATH=/usr/bin:/bin", "PWD=/home/ann/proj",
                    "SHELL=/bin/sh", "STOPLOG=1", "TERM=dumb", "TMPDIR=/tmp",
                    "USER=ann", "XDG_RUNTIME_DIR=/run/user/1000"});
+  input.caller = {"GOPROXY=https://proxy.example/a@b,direct"};
+  CHECK(build_environment(sample(), input)[1] == input.caller[0]);
 }

@@ -88,3 +88,33 @@ TEST_CASE("of a git configuration only the names pass") {
         "[user]\n\tname = Ann\n[core]\n\tautocrlf = input\n"
         "[init]\n\tdefaultBranch = main\n");
 }
+
+TEST_CASE("nothing that holds credentials comes with PATH") {
+  const auto p = plan(
+      "/home/ann/.ssh:/home/ann/.cargo:/home/ann/.config:/home/ann/.config/bin:"
+      "/home/ann/.docker:/home/ann/.docker/bin:/home/ann/.npm-global/bin",
+      {"/home/ann/.ssh", "/home/ann/.cargo", "/home/ann/.config",
+       "/home/ann/.config/bin", "/home/ann/.docker", "/home/ann/.docker/bin",
+       "/home/ann/.npm-global", "/home/ann/.npm-global/bin",
+       "/home/ann/.npm-global/etc", "/home/ann/.npm-global/lib"});
+  CHECK(targets(p) == std::vector<std::string>{"/home/ann/.config/bin",
+                                               "/home/ann/.docker/bin",
+                                               "/home/ann/.npm-global/bin",
+                                               "/home/ann/.npm-global/lib"});
+  CHECK(p.left_out ==
+        std::vector<std::string>{"/home/ann/.ssh", "/home/ann/.cargo",
+                                 "/home/ann/.config", "/home/ann/.docker"});
+}
+
+TEST_CASE("a tool's directory does not cover its package cache") {
+  const auto p = plan("/home/ann/go/bin:/home/ann/.bun/bin",
+                      {"/home/ann/go", "/home/ann/go/bin", "/home/ann/.bun",
+                       "/home/ann/.bun/bin"});
+  CHECK(targets(p) ==
+        std::vector<std::string>{"/home/ann/.bun/bin", "/home/ann/go/bin"});
+  // Go itself, unpacked there, is whole or nothing.
+  const auto whole =
+      plan("/home/ann/go/bin",
+           {"/home/ann/go", "/home/ann/go/bin", "/home/ann/go/VERSION"});
+  CHECK(targets(whole) == std::vector<std::string>{"/home/ann/go"});
+}
