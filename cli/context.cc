@@ -77,7 +77,11 @@ Result<Context::Made> Context::find_or_make_draft(bool force, bool always_new) {
   if (other) check.other = other->workspace;
   TRY(draft::check_workspace(ws, *TRY(layout()), check));
   store_ = TRY(draft::Store::open(*TRY(layout()), draft::Store::Create::kYes));
-  return Made{TRY(store_->create({.workspace = ws, .name = name})), true};
+  return Made{TRY(store_->create({.workspace = ws,
+                                  .name = name,
+                                  .forked_from = "",
+                                  .or_existing = !always_new})),
+              true};
 }
 
 Result<std::vector<RelPath>> Context::paths(

@@ -189,6 +189,13 @@ Result<std::string> Store::choose_name(const NewDraft& request) const {
   return *request.name;
 }
 
+Result<std::optional<Draft>> Store::wanted(const NewDraft& request) const {
+  if (!request.name) return current(request.workspace);
+  for (Draft& other : TRY(list(request.workspace)))
+    if (other.name == *request.name) return std::move(other);
+  return std::nullopt;
+}
+
 Result<Draft> Store::create(const NewDraft& request) {
   return create(request, {});
 }
@@ -200,6 +207,8 @@ Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
               fmt::format("cannot name a draft '{}'", *request.name))
             .with_hint("letters, digits, '.', '_' and '-', 64 at most"));
   Fd lock = TRY(state_lock());
+  if (request.or_existing)
+    if (auto existing = TRY(wanted(request))) return std::move(*existing);
   Draft d;
   d.name = TRY(choose_name(request));
   d.id = TRY(random_id());
@@ -222,7 +231,8 @@ Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
       TRY(fill(dir.get(), path, d));
       lock = TRY(state_lock());
       // Another one may have taken the name meanwhile.
-      d.name = TRY(choose_name({request.workspace, d.name, ""}));
+      d.name = TRY(choose_name(
+          {.workspace = request.workspace, .name = d.name, .forked_from = ""}));
     }
     TRY_CTX(write_file(dir.get(), kDraftFile, d.to_json().pretty(), 0600,
                        Sync::kNo),

@@ -94,6 +94,8 @@ class Store {
     const Workspace& workspace;
     std::optional<std::string> name;  // default: a friendly one
     std::string forked_from;          // a fork does not become current
+    // Another client may have made the same meanwhile: that one will do.
+    bool or_existing = false;
   };
   Result<Draft> create(const NewDraft& request);
   // The same for a draft that begins with something in it. `fill` gets its
@@ -132,6 +134,7 @@ class Store {
   Result<Fd> state_lock() const;
   Result<std::string> free_name(const Workspace& workspace) const;
   Result<std::string> choose_name(const NewDraft& request) const;
+  Result<std::optional<Draft>> wanted(const NewDraft& request) const;
 
   Layout layout_;
 };

@@ -35,3 +35,23 @@ together() {
 }
 
 both_modes together
+
+# Whoever comes first makes the draft; the others find it.
+first_ones() {
+  local i clients=()
+  for i in 1 2 3 4 5; do
+    sl run --quiet -- sh -c "echo $i >$i" &
+    clients+=($!)
+  done
+  for i in "${clients[@]}"; do wait "$i"; done
+  same 1 "$(sl drafts --json | jq '.drafts | length')" 'drafts'
+  same '1 2 3 4 5' "$(sl diff --name-status | cut -f2 | xargs)"
+  for i in 1 2 3; do
+    sl -d named run --quiet -- true &
+    clients[i]=$!
+  done
+  for i in 1 2 3; do wait "${clients[i]}"; done
+  same 2 "$(sl drafts --json | jq '.drafts | length')" 'drafts with the named one'
+}
+
+both_modes first_ones
