@@ -2,7 +2,6 @@
 #include "fs/records.h"
 
 #include "base/relpath.h"
-#include "fs/beneath.h"
 #include "fs/codec.h"
 
 namespace stoplog::fs {
@@ -296,13 +295,6 @@ void encode(const Record& record, std::string& out) {
 
 Result<Record> decode(uint16_t type, std::string_view bytes) {
   return decode_as(type, bytes);
-}
-
-bool is_discard(const BaseChange& change) {
-  return !change.from && change.now && change.before &&
-         identity_of(*change.now) == identity_of(*change.before) &&
-         fingerprint_of(*change.now) == fingerprint_of(*change.before) &&
-         same_time(change.now->ctime, change.before->ctime);
 }
 
 }  // namespace stoplog::fs

@@ -144,9 +144,6 @@ struct SealRecord {
 struct MarkRecord {
   Mark mark;  // position and generation are the record's own
 };
-// Nothing in the real tree changed: a discard, which says what the draft is to
-// show there.
-bool is_discard(const BaseChange& change);
 struct BaseMapRecord {
   Position reviewed = 0;
   bool more = false;  // another record of the same commit follows

@@ -143,6 +143,10 @@ struct Deleted {
   SegmentRange content{};  // length counts only with segment != 0
 };
 
+// Nothing in the real tree changed: a discard, which says what the draft is to
+// show there.
+bool is_discard(const BaseChange& change);
+
 class State {
  public:
   State();

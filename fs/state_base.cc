@@ -58,6 +58,13 @@ bool holds_names(const Held& node) {
 
 }  // namespace
 
+bool is_discard(const BaseChange& change) {
+  return !change.from && change.now && change.before &&
+         identity_of(*change.now) == identity_of(*change.before) &&
+         fingerprint_of(*change.now) == fingerprint_of(*change.before) &&
+         same_time(change.now->ctime, change.before->ctime);
+}
+
 State::BaseIndex State::base_index(const BaseMapRecord& r) const {
   BaseIndex index;
   for (const BaseChange& change : r.changes)

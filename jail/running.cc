@@ -99,15 +99,17 @@ Status Running::start(const CommandSpec& command,
   started_ = std::chrono::steady_clock::now();
   Status sent = send_large(control_.get(), encode(request),
                            {stdio[0], stdio[1], stdio[2]});
-  // An init that died has said why before.
+  // An init that died has said why before, unless it was killed.
   if (!sent && sent.error().err() != EPIPE && sent.error().err() != ECONNRESET)
     return std::unexpected(
         std::move(sent.error()).context("cannot reach the jail"));
-  return read_start();
+  return read_start(sent.has_value());
 }
 
-Status Running::read_start() {
+Status Running::read_start(bool sent) {
   const Packet packet = TRY(receive(control_.get()));
+  if (packet.data.empty() && !sent)
+    return fail_errno(EPIPE, "the jail is gone");
   if (packet.data.empty())
     return fail(Code::kUnsupported, "the jail died before the command started");
   Reader reader(packet.data);

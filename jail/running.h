@@ -53,7 +53,7 @@ class Running {
   // Sets the limits, sends the command to init and waits for exec.
   Status start(const CommandSpec& command, const std::array<int, 3>& stdio);
   Status apply_limits(const CommandSpec& command, uint64_t& max_processes);
-  Status read_start();
+  Status read_start(bool sent);
   // Waits for init's end; then the control groups can go.
   void clear_up();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jail/zygote.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/utsname.h>
@@ -28,6 +29,8 @@ namespace {
 
 // What another daemon's death left behind may need a moment to be empty.
 constexpr std::chrono::milliseconds kSweepPatience{1000};
+// Its children die just before its own end can be seen.
+constexpr int kZygoteEndMs = 100;
 
 uint64_t namespace_flags(const JailSpec& spec) {
   const WallSet& without = spec.test_leave_out;
@@ -245,6 +248,10 @@ Status Zygote::State::receive_spare() {
     auto words = receive(made->control_.get());
     if (words && !words->data.empty())
       return std::unexpected(decode_error(words->data));
+    // With the zygote, when that was killed: another jail can be asked.
+    pollfd zygote{pidfd.get(), POLLIN, 0};
+    if (::poll(&zygote, 1, kZygoteEndMs) == 1)
+      return fail_errno(EPIPE, "the jail is gone");
     return fail(Code::kUnsupported, "the jail's init died at once");
   }
   made->pid_ = *init;
