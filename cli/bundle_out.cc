@@ -112,7 +112,8 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
     snapshot::Progress looked = [&](uint64_t) { return progress.at(before); };
     snapshot::BaseTable table = TRY(snapshot::gather_base(
         part.draft_dir.get(), part.base.get(), part.until, looked));
-    if (!table.drifted.empty())
+    // What lies beneath HOME is not in the bundle, and need not be the same.
+    if (!table.drifted.empty() && part.prefix.empty())
       result.notes.push_back(drift_note(table.drifted));
     TRY(out.add(part.prefix + "base", encode(table)));
     snapshot::Progress written = [&](uint64_t done) {

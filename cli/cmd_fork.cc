@@ -25,7 +25,8 @@ Status fork_tree(Context& context, Opened& opened, fs::Position at, int dir,
        .tree = [&](fs::Tree& tree) -> Status {
          if (now) at = TRY(tree.mark(fs::MarkKind::kBarrier, 0, "")).position;
          TRY(tree.fork_into(dir, at));
-         return draft::fork_home(opened.draft_dir.get(), dir);
+         return draft::fork_home(opened.draft_dir.get(), dir,
+                                 draft::caller_home());
        }});
 }
 

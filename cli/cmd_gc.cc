@@ -60,10 +60,10 @@ Result<draft::GcDone> collect_one(Context& context, const draft::Draft& d,
   Fd base = TRY(sys::openat(AT_FDCWD, d.workspace, O_RDONLY | O_DIRECTORY));
   auto tree = TRY(fs::Tree::open(
       {.draft_dir = dir.get(), .base = base.get(), .background = false}));
-  draft::Home home = TRY(draft::open_home(dir.get()));
-  auto home_tree = TRY(fs::Tree::open({.draft_dir = home.dir.get(),
-                                       .base = home.base.get(),
-                                       .background = false}));
+  draft::Home home = TRY(draft::open_home(dir.get(), draft::caller_home()));
+  fs::TreeOptions options = home.options();
+  options.background = false;
+  auto home_tree = TRY(fs::Tree::open(options));
   return draft::collect({tree.get(), home_tree.get()}, how);
 }
 

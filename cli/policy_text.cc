@@ -126,6 +126,7 @@ std::vector<PolicyLine> policy_lines(const Policy& p) {
       {"limits.output", size(l.output), l.output.origin},
       {"limits.disk", size(l.disk), l.disk.origin},
       {"limits.inodes", count(l.inodes), l.inodes.origin},
+      {"limits.required", list(p.required), p.required.origin},
       {"network.allow", list(p.allow), p.allow.origin},
       {"files.hide", list(p.hide), p.hide.origin},
       {"files.mask", list(p.mask), p.mask.origin},
@@ -175,6 +176,7 @@ const std::string_view kUserSample =
 # output = "64M"     # bytes written to stdout and stderr
 # disk = "5G"        # held by the draft
 # inodes = 200000    # files held by the draft
+# required = ["memory", "pids"]   # nothing runs where these cannot be held
 
 [network]
 # Nothing is reachable unless named. Without a port: 443 and 80.

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/escape.h"
 #include "base/sys_file.h"
 #include "base/units.h"
@@ -73,6 +75,7 @@ Result<uint64_t> thousandths(const std::string& text) {
 }
 
 Status take_limits(const Args& args, const draft::PolicyLimits& policy,
+                   const std::vector<std::string>& required,
                    draft::Limits& out) {
   TRY(limit(args, "time", policy.time.value, out.time_ms, duration_ms));
   TRY(limit(args, "cpu", policy.cpu.value, out.cpu_ms, duration_ms));
@@ -82,7 +85,15 @@ Status take_limits(const Args& args, const draft::PolicyLimits& policy,
   TRY(limit(args, "files", policy.files.value, out.files, count));
   TRY(limit(args, "output", policy.output.value, out.output, bytes));
   TRY(limit(args, "disk", policy.disk.value, out.disk, bytes));
-  return limit(args, "inodes", policy.inodes.value, out.inodes, count);
+  TRY(limit(args, "inodes", policy.inodes.value, out.inodes, count));
+  const std::pair<std::string_view, draft::Limit*> limits[] = {
+      {"time", &out.time_ms},  {"cpu", &out.cpu_ms}, {"cpus", &out.cpus_milli},
+      {"memory", &out.memory}, {"pids", &out.pids},  {"files", &out.files},
+      {"output", &out.output}, {"disk", &out.disk},  {"inodes", &out.inodes}};
+  for (const auto& [name, one] : limits)
+    if (one->value && std::ranges::find(required, name) != required.end())
+      one->asked = true;
+  return {};
 }
 
 Status take_network(const RunInput& input, RunPlan& plan) {
@@ -183,7 +194,8 @@ Result<RunPlan> plan_run(const RunInput& input) {
     if (word.find('\0') != std::string::npos)
       return fail(Code::kUsage, "a word of the command holds a NUL");
   TRY(take_variables(input, request));
-  TRY(take_limits(args, input.policy.limits, request.limits));
+  TRY(take_limits(args, input.policy.limits, input.policy.required.value,
+                  request.limits));
   return plan;
 }
 

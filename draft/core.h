@@ -58,6 +58,7 @@ class Core : public DaemonCore, private fs::Observer {
     RunRequest request;
     std::shared_ptr<jail::Running> running;
     fs::Mark begin;
+    fs::Stats before, home_before;
     int64_t started_ms = 0;
     bool stopped = false;
     std::thread thread;

@@ -246,6 +246,7 @@ Json Policy::to_json() const {
   l.set("files", number(limits.files)).set("output", number(limits.output));
   l.set("disk", number(limits.disk)).set("inodes", number(limits.inodes));
   Json json = Json::object();
+  l.set("required", Json::strings(required.value));
   json.set("limits", l);
   constexpr std::string_view kNet[] = {"none", "host", "allow"};
   json.set("net", kNet[static_cast<size_t>(net.value)]);

@@ -43,6 +43,8 @@ struct PolicyLimits {
 
 struct Policy {
   PolicyLimits limits;
+  // Names of limits without which nothing runs, as if asked for by hand.
+  Sourced<std::vector<std::string>> required;
   Sourced<NetMode> net;                     // kNone or kAllow by files
   Sourced<std::vector<std::string>> allow;  // "host" or "host:port"
   Sourced<std::vector<std::string>> hide, mask, read_only;  // globs

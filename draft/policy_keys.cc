@@ -104,20 +104,37 @@ bool all_globs(const std::vector<std::string>& list) {
       list, [](const std::string& g) { return Glob::parse(g).has_value(); });
 }
 
+void add_all(const KeyContext& c, List& slot,
+             const std::vector<std::string>& list) {
+  if (c.merge == Merge::kSet) {
+    slot = {list, c.origin};
+    return;
+  }
+  for (const std::string& item : list)
+    if (std::ranges::find(slot.value, item) == slot.value.end())
+      slot.value.push_back(item);
+  slot.origin += " and " + c.origin;
+}
+
 // More globs hide more: both lists hold.
 template <List Policy::* kSlot>
 Result<bool> added_globs(const KeyContext& c) {
   const auto* list = list_of(c);
   if (list == nullptr || !all_globs(*list)) return false;
-  List& slot = c.policy.*kSlot;
-  if (c.merge == Merge::kSet) {
-    slot = {*list, c.origin};
-    return true;
-  }
-  for (const std::string& glob : *list)
-    if (std::ranges::find(slot.value, glob) == slot.value.end())
-      slot.value.push_back(glob);
-  slot.origin += " and " + c.origin;
+  add_all(c, c.policy.*kSlot, *list);
+  return true;
+}
+
+// More that must be held is stricter: both lists hold.
+Result<bool> required_limits(const KeyContext& c) {
+  constexpr std::string_view kLimits[] = {"time",   "cpu",  "cpus",
+                                          "memory", "pids", "files",
+                                          "output", "disk", "inodes"};
+  const auto* list = list_of(c);
+  if (list == nullptr) return false;
+  for (const std::string& name : *list)
+    if (std::ranges::find(kLimits, name) == std::end(kLimits)) return false;
+  add_all(c, c.policy.required, *list);
   return true;
 }
 
@@ -267,6 +284,7 @@ constexpr KeySpec kKeys[] = {
     {"limits.output", kSize, size<&PolicyLimits::output>},
     {"limits.disk", kSize, size<&PolicyLimits::disk>},
     {"limits.inodes", kCount, count<&PolicyLimits::inodes, 1>},
+    {"limits.required", "a list of names of limits", required_limits},
     {"network.allow", "a list of \"host\" or \"host:port\"", allow},
     {"files.hide", kGlobs, added_globs<&Policy::hide>},
     {"files.mask", kGlobs, added_globs<&Policy::mask>},

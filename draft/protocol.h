@@ -26,7 +26,7 @@
 
 namespace stoplog::draft {
 
-inline constexpr uint16_t kProtocol = 3;
+inline constexpr uint16_t kProtocol = 4;
 inline constexpr uint32_t kMagic = 0x474f4c53;  // "SLOG"
 // A payload above kMaxInline travels in a sealed memfd, the first fd.
 inline constexpr size_t kMaxInline = 60u << 10;
@@ -187,15 +187,19 @@ struct Outcome {
 
   uint64_t limit = 0, measured = 0;  // when killed_by is a limit
   uint64_t refused_disk = 0, refused_inodes = 0, refused_pids = 0;
-  uint64_t wall_ms = 0, cpu_ms = 0, memory_peak = 0, pids_peak = 0;
+  uint64_t wall_ms = 0, cpu_ms = 0, cpu_user_ms = 0, cpu_system_ms = 0;
+  uint64_t memory_peak = 0, pids_peak = 0;
+  // In the workspace; what two commands do at once counts for both.
+  uint64_t read_bytes = 0, written_bytes = 0;
   std::vector<std::pair<std::string, std::string>> held;  // limit -> by what
   std::vector<NetAttempt> network;
   uint64_t position_before = 0, position_after = 0;  // journal
   template <class A>
   void visit(A& a) {
     a(exit, signal, killed_by, failure, failure_code, limit, measured,
-      refused_disk, refused_inodes, refused_pids, wall_ms, cpu_ms, memory_peak,
-      pids_peak, held, network, position_before, position_after);
+      refused_disk, refused_inodes, refused_pids, wall_ms, cpu_ms, cpu_user_ms,
+      cpu_system_ms, memory_peak, pids_peak, read_bytes, written_bytes, held,
+      network, position_before, position_after);
   }
 };
 enum class RunEventKind : uint8_t { kStopped = 0, kContinued = 1, kEnded = 2 };

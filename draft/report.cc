@@ -61,8 +61,12 @@ Json outcome_fields(uint32_t command, const RunRequest& request,
                           .set("pids", outcome.refused_pids))
       .set("wall_ms", outcome.wall_ms)
       .set("cpu_ms", outcome.cpu_ms)
+      .set("cpu_user_ms", outcome.cpu_user_ms)
+      .set("cpu_system_ms", outcome.cpu_system_ms)
       .set("memory_peak", outcome.memory_peak)
       .set("pids_peak", outcome.pids_peak)
+      .set("read_bytes", outcome.read_bytes)
+      .set("written_bytes", outcome.written_bytes)
       .set("held", held)
       .set("network", network_json(outcome.network));
   return json;

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/sys_file.h"
-#include "draft/home.h"
 #include "draft/jail_setup.h"
 #include "draft/layout.h"
 #include "draft/policy.h"
@@ -110,11 +109,8 @@ Status Session::open_trees(const CoreContext& context) {
                                   .rules = rules_.get(),
                                   .objects = objects_of(context.layout)}),
                   "cannot open the draft's journal");
-  Home home = TRY(open_home(draft_dir_.get()));
-  home_draft_dir_ = std::move(home.dir);
-  home_base_ = std::move(home.base);
-  home_tree_ = TRY_CTX(fs::Tree::open({.draft_dir = home_draft_dir_.get(),
-                                       .base = home_base_.get()}),
+  home_ = TRY(open_home(draft_dir_.get(), shape.home));
+  home_tree_ = TRY_CTX(fs::Tree::open(home_.options()),
                        "cannot open the journal of the draft's HOME");
   // A policy that cannot be read stops runs elsewhere; history is then kept.
   if (auto files = read_policy_files(context.layout, nullptr))
@@ -169,7 +165,7 @@ Status Session::mount_trees(const CoreContext& context,
   spec.path = home_mount_path_;
   home_server_ = TRY(mounted(fs::MountServer::create(
       *home_tree_, spec,
-      {.base = home_base_.get(), .ids = home_ids, .log = say})));
+      {.base = home_.base.get(), .ids = home_ids, .log = say})));
   return {};
 }
 

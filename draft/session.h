@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "draft/daemon_core.h"
+#include "draft/home.h"
 #include "fs/mount.h"
 #include "fs/rules.h"
 #include "fs/tree.h"
@@ -67,7 +68,8 @@ class Session {
   jail::JailSpec spec_;
   std::vector<std::string> path_;
   std::vector<std::string> notes_text_;
-  Fd draft_dir_, base_, home_draft_dir_, home_base_, notes_;
+  Fd draft_dir_, base_, notes_;
+  Home home_;
   std::unique_ptr<fs::RuleSet> rules_;
   std::unique_ptr<fs::Tree> tree_, home_tree_;
   std::unique_ptr<fs::MountServer> server_, home_server_;

@@ -137,6 +137,10 @@ Stats Tree::stats() const {
   stats.unpinned_files = t.unpinned_.size();
   stats.denials = t.denials_;
   stats.dead_bytes = t.dead_bytes_;
+  stats.read_bytes = t.read_bytes_;
+  stats.written_bytes = t.written_bytes_;
+  stats.refused_bytes = t.refused_bytes_;
+  stats.refused_nodes = t.refused_nodes_;
   return stats;
 }
 

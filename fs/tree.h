@@ -33,6 +33,7 @@
 // requests alone. The observer is called with no lock held.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,11 +47,18 @@ namespace stoplog::fs {
 struct GcPolicy;  // fs/gc.h
 struct GcReport;
 
+// What the draft sees of a path of the base: nothing, the directory there (and
+// what is shown beneath it), or whatever is there.
+enum class Shown : uint8_t { kNothing, kDirectory, kAll };
+
 struct TreeOptions {
   int draft_dir = -1;  // borrowed during open(); duplicated
   int base = -1;       // the workspace's root, opened before any mount; ditto
   const PathRules* rules = nullptr;  // may be null; outlives the tree
   Observer* observer = nullptr;      // may be null; outlives the tree
+  // Null: everything shows. What does not is as if it were not there, and may
+  // be made in the draft. Pure; from any thread.
+  std::function<Shown(std::string_view path)> base_shows{};
   Quota quota{};
   // Files up to this size are taken whole at their first write.
   uint64_t take_whole = 1u << 20;

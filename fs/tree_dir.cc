@@ -84,13 +84,14 @@ Result<std::shared_ptr<const Listing>> Tree::Impl::listing(NodeId dir,
     if (!fd && fd.error().err() != ENOENT)
       return std::unexpected(std::move(fd).error());
     if (fd)
-      TRY(sys::list_dir((*fd)->get(), [&](std::string_view name,
-                                          unsigned char type, uint64_t ino) {
-        items.push_back({.cookie = cookie_of(name, cookie_seed_),
-                         .ino = ino,
-                         .type = static_cast<mode_t>(DTTOIF(type)),
-                         .name = std::string(name)});
-      }));
+      TRY(list_lower(
+          dir, (*fd)->get(),
+          [&](std::string_view name, unsigned char type, uint64_t ino) {
+            items.push_back({.cookie = cookie_of(name, cookie_seed_),
+                             .ino = ino,
+                             .type = static_cast<mode_t>(DTTOIF(type)),
+                             .name = std::string(name)});
+          }));
   }
   {
     std::shared_lock lock(mutex_);

@@ -63,13 +63,17 @@ Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
   if (limit == UINT64_MAX) return {};
   if (writeback) limit += std::min(quota_.reserve, UINT64_MAX - limit);
   uint64_t used = state_.live_bytes();
-  if (used > limit || bytes > limit - used) return fail_errno(ENOSPC);
+  if (used > limit || bytes > limit - used) {
+    ++refused_bytes_;
+    return fail_errno(ENOSPC);
+  }
   return {};
 }
 
 Status Tree::Impl::charge_inode() const {
-  if (state_.nodes().size() > quota_.inodes) return fail_errno(ENOSPC);
-  return {};
+  if (state_.nodes().size() <= quota_.inodes) return {};
+  ++refused_nodes_;
+  return fail_errno(ENOSPC);
 }
 
 // Journals the node and every ancestor that is not held yet.

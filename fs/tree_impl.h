@@ -133,6 +133,13 @@ struct Tree::Impl {
   // --- the lower side (tree_lower.cc); no lock held ---
   Result<FdHandle> lower_dir(NodeId id);
   Result<sys::Stat> lower_child(NodeId dir, const std::string& name);
+  // options_.base_shows: whether what is at this path shows, being of this
+  // type.
+  bool base_shows(std::string_view path, mode_t mode) const;
+  // The names of a directory of the base that show.
+  using DirVisitor =
+      std::function<void(std::string_view, unsigned char, uint64_t)>;
+  Status list_lower(NodeId dir, int fd, const DirVisitor& visit);
   Result<sys::Stat> lower_stat(const NodeView& view);
   Result<sys::Stat> lower_stat_once(const NodeView& view);
   bool find_other_name(NodeId id, const Identity& identity);
@@ -332,6 +339,8 @@ struct Tree::Impl {
   std::unordered_set<uint64_t> verified_;  // seals that were checked
 
   std::atomic<uint64_t> denials_{0};
+  std::atomic<uint64_t> read_bytes_{0}, written_bytes_{0};
+  mutable std::atomic<uint64_t> refused_bytes_{0}, refused_nodes_{0};
   std::mutex listings_mutex_;  // a leaf
   std::deque<std::shared_ptr<const Listing>> listings_;
 };

@@ -118,13 +118,16 @@ Result<size_t> Tree::read(NodeId node, uint64_t offset,
   if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
   if (!view.body) {
     FdHandle fd = TRY(t.lower_file(view));
-    return sys::pread_full(fd->get(), out, offset);
+    size_t got = TRY(sys::pread_full(fd->get(), out, offset));
+    t.read_bytes_ += got;
+    return got;
   }
   std::shared_lock io(view.body->io);
   uint64_t size = view.body->map.size();
   if (offset >= size) return 0;
   out = out.first(std::min<uint64_t>(out.size(), size - offset));
   TRY(t.read_pieces(*view.body, node, offset, out));
+  t.read_bytes_ += out.size();
   return out.size();
 }
 
@@ -198,6 +201,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   else if (!same_time(held->mtime, now) || !same_time(held->ctime, now) ||
            held->command != t.state_.command())
     TRY(t.append({TouchRecord{.serial = held->serial, .time = now}}));
+  t.written_bytes_ += data.size();
   return data.size();
 }
 

@@ -2,6 +2,8 @@
 // The lower side of nodes: opened by path beneath the base, checked by
 // identity, never followed when it is another file now. No lock is held while
 // the lower tree is asked: it can hang.
+#include <dirent.h>
+
 #include "base/clock.h"
 #include "base/sys_node.h"
 #include "fs/tree_impl.h"
@@ -21,6 +23,7 @@ Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
     auto found = lower_path(*live);
     if (!found) return fail_errno(ENOENT);
     path = std::move(*found);
+    if (!base_shows(path, S_IFDIR)) return fail_errno(ENOENT);
     if (live->serial == 0) {
       identity = {live->dev, live->lower_ino, live->btime};
     } else if (live->serial == kRootSerial) {
@@ -50,7 +53,39 @@ Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
 
 Result<sys::Stat> Tree::Impl::lower_child(NodeId dir, const std::string& name) {
   FdHandle fd = TRY(lower_dir(dir));
-  return sys::statat(fd->get(), name);
+  sys::Stat st = TRY(sys::statat(fd->get(), name));
+  if (!options_.base_shows) return st;
+  std::shared_lock lock(mutex_);
+  const Live* live = get(dir);
+  auto path = live ? lower_path(*live) : std::nullopt;
+  if (!path || !base_shows(join_path(*path, name), st.mode))
+    return fail_errno(ENOENT);
+  return st;
+}
+
+bool Tree::Impl::base_shows(std::string_view path, mode_t mode) const {
+  if (!options_.base_shows) return true;
+  Shown shown = options_.base_shows(path);
+  return shown == Shown::kAll || (shown == Shown::kDirectory && S_ISDIR(mode));
+}
+
+Status Tree::Impl::list_lower(NodeId dir, int fd, const DirVisitor& visit) {
+  if (!options_.base_shows) return sys::list_dir(fd, visit);
+  std::string at;
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(dir);
+    auto path = live ? lower_path(*live) : std::nullopt;
+    if (!path) return {};
+    at = std::move(*path);
+  }
+  return sys::list_dir(
+      fd, [&](std::string_view name, unsigned char type, uint64_t ino) {
+        mode_t mode = static_cast<mode_t>(DTTOIF(type));
+        if (type == DT_UNKNOWN)
+          if (auto st = sys::statat(fd, std::string(name))) mode = st->mode;
+        if (base_shows(join_path(at, name), mode)) visit(name, type, ino);
+      });
 }
 
 Result<Fd> Tree::Impl::lower_open(NodeId id, int flags) {
@@ -63,6 +98,8 @@ Result<Fd> Tree::Impl::lower_open(NodeId id, int flags) {
     if (!found) return fail_errno(ENOENT);
     path = std::move(*found);
   }
+  if (options_.base_shows && options_.base_shows(path) == Shown::kNothing)
+    return fail_errno(ENOENT);
   return (flags & O_PATH) != 0 ? open_deep(base_->get(), path, flags)
                                : open_deep_quiet(base_->get(), path, flags);
 }

@@ -26,8 +26,10 @@ Result<bool> Tree::Impl::lower_is_empty(NodeId dir) {
   if (!fd && fd.error().err() == ENOENT) return true;
   if (!fd) return std::unexpected(std::move(fd).error());
   std::vector<std::string> names;
-  TRY(sys::list_dir((*fd)->get(), [&](std::string_view name, unsigned char,
-                                      uint64_t) { names.emplace_back(name); }));
+  TRY(list_lower(dir, (*fd)->get(),
+                 [&](std::string_view name, unsigned char, uint64_t) {
+                   names.emplace_back(name);
+                 }));
   std::shared_lock lock(mutex_);
   const Live* live = get(dir);
   if (live == nullptr) return fail_errno(ESTALE);

@@ -217,12 +217,12 @@ Result<Mark> Tree::commit_base(Position reviewed,
     std::unique_lock no_write(t.epoch_);
     std::unique_lock lock(t.mutex_);
     // The held names that the kernel may know.
-    struct Shown {
+    struct Before {
       Serial dir;
       std::string name;
       Serial child;
     };
-    std::vector<Shown> shown;
+    std::vector<Before> shown;
     for (const auto& [serial, slot] : t.by_serial_)
       if (const Held* dir = t.state_.find(serial))
         for (const auto& [name, child] : dir->names)
@@ -255,7 +255,7 @@ Result<Mark> Tree::commit_base(Position reviewed,
     // Names that the draft had deleted are now absent in the lower as well,
     // and its own are the lower's; only what an undo or a discard took away
     // shows differently.
-    for (const Shown& s : shown) {
+    for (const Before& s : shown) {
       const Held* dir = t.state_.find(s.dir);
       if (dir == nullptr || State::child(*dir, s.name) == s.child) continue;
       out.push_back({.kind = Invalidation::Kind::kDrop,

@@ -180,6 +180,10 @@ struct Stats {
   uint64_t open_fds = 0;        // lower and segment fds held now
   uint64_t unpinned_files = 0;  // large files still on lower extents
   uint64_t denials = 0;         // by rules
+  // Since the tree was opened. What the kernel has in its cache is not asked
+  // for again, and so not counted again.
+  uint64_t read_bytes = 0, written_bytes = 0;
+  uint64_t refused_bytes = 0, refused_nodes = 0;  // times the quota said no
 };
 
 // What the kernel must be told.

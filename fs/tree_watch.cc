@@ -114,6 +114,15 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
 void Tree::lower_changed(NodeId dir, std::string_view name) {
   Impl& t = *impl_;
   std::vector<Invalidation> out;
+  if (t.options_.base_shows && !name.empty()) {
+    std::shared_lock lock(t.mutex_);
+    const Live* live = t.get(dir);
+    auto path = live ? t.lower_path(*live) : std::nullopt;
+    // What never showed cannot have changed.
+    if (!path ||
+        t.options_.base_shows(join_path(*path, name)) == Shown::kNothing)
+      return;
+  }
   t.drop_listing(dir);
   if (!name.empty()) {
     t.look(dir, std::string(name), out);

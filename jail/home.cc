@@ -56,6 +56,19 @@ std::string choose_home(const std::string& real_home,
 
 std::span<const char* const> home_caches() { return kCaches; }
 
+HomePath home_path(std::string_view path) {
+  auto beneath = [](std::string_view inner, std::string_view outer) {
+    return outer.empty() ||
+           (inner.starts_with(outer) && inner.size() > outer.size() &&
+            inner[outer.size()] == '/');
+  };
+  for (std::string_view cache : kCaches) {
+    if (beneath(path, cache)) return HomePath::kCache;
+    if (path == cache || beneath(cache, path)) return HomePath::kWay;
+  }
+  return HomePath::kHidden;
+}
+
 std::string filter_git_config(std::string_view text) {
   std::string out, section, written;
   while (!text.empty()) {

@@ -3,6 +3,7 @@
 // the little of the user's git configuration that a commit needs. Pure.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,9 +15,14 @@ namespace stoplog::jail {
 std::string choose_home(const std::string& real_home,
                         const std::string& workspace);
 
-// Package caches, relative to HOME: what HOME's lower side is to show, and
-// nothing else (it shows nothing yet). None of them holds a credential.
+// Package caches, relative to HOME: the lower side of HOME shows these and
+// nothing else, so that installs find what is there already. None of them
+// holds a credential.
 std::span<const char* const> home_caches();
+// A path of the real HOME: nothing of it shows, or it is a directory on the way
+// to a cache (or a cache's top), or it is something in a cache.
+enum class HomePath : uint8_t { kHidden, kWay, kCache };
+HomePath home_path(std::string_view path);
 
 // user.*, init.* and core.autocrlf of a git configuration file, as a new one.
 // Includes and everything that could run a program are not taken.

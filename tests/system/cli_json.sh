@@ -47,6 +47,7 @@ schemas() {
     and .killed_by == null and .limit == null and .measured == null and .refused == {"disk":0,"inodes":0,"pids":0}
     and (.wall_ms | type) == "number" and (.cpu_ms | type) == "number" and (.memory_peak | type) == "number"
     and (.pids_peak | type) == "number" and (.held | has("memory"))
+    and ([.cpu_user_ms, .cpu_system_ms, .read_bytes, .written_bytes | type] | all(. == "number"))
     and .network == [] and (.changed | type) == "number" and .mark_before == "@1" and .mark_after == "@1."'
   check "$T/report" ".cwd == \"$PWD\" and (.draft | type) == \"string\""
 

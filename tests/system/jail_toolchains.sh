@@ -44,6 +44,63 @@ fake_toolchains() {
   export PATH
 }
 
+# Packages that were fetched before are there, to read and to add to; nothing
+# else of the real home is, and nothing is written to it.
+caches() {
+  case_ 'package caches'
+  mkdir -p "$HOME"/.npm/_cacache/index "$HOME"/.cache/{pip/http,private} \
+    "$HOME"/.m2/repository "$HOME"/.cargo/registry/cache "$HOME"/elsewhere
+  echo npm-warm >"$HOME/.npm/_cacache/index/x"
+  echo pip-warm >"$HOME/.cache/pip/http/x"
+  echo crate-warm >"$HOME/.cargo/registry/cache/x"
+  local secret
+  for secret in .cache/private/x .npm/_logs .m2/settings.xml .m2/settings-security.xml \
+    .cargo/credentials .cargo/credentials.toml .config/x .bash_history elsewhere/x \
+    elsewhere/uv; do
+    echo DECOYSECRET >"$HOME/$secret"
+  done
+  # Links in a cache, and a cache that is one: no way to anything else.
+  ln -s "$HOME/.ssh/id_decoy" "$HOME/.npm/_cacache/absolute"
+  ln -s ../../.ssh/id_decoy "$HOME/.npm/_cacache/relative"
+  ln -s ../../.ssh "$HOME/.npm/_cacache/directory"
+  ln -s ../elsewhere "$HOME/.cache/uv"
+  ln -s elsewhere "$HOME/go"
+  local before
+  before=$(cd "$HOME" && find . -printf '%p %y %m %s %T@ %l\n' | sort)
+  J 'cat ~/.npm/_cacache/index/x ~/.cache/pip/http/x ~/.cargo/registry/cache/x
+     cd ~ && find . | sort; find ~ ~/.npm/_cacache/* -type f -exec cat {} + 2>/dev/null
+     cat .npm/_cacache/absolute .npm/_cacache/relative .npm/_cacache/directory/id_decoy .cache/uv/x go/x .npmrc .ssh/id_decoy .config/x .cargo/credentials
+     echo added >.npm/_cacache/index/y && echo more >>.npm/_cacache/index/x && mkdir .cache/private && echo own >.cache/private/x && cat .cache/private/x
+     echo mine >.m2/settings.xml && chmod 600 .cargo/registry/cache/x && mv .cargo/registry .cargo/moved && cat .cargo/moved/cache/x
+     rm -r .cache/pip && ls -A .cache; mkdir go && rm -r .m2/repository && echo RAN'
+  ran
+  has '^npm-warm$'
+  has '^pip-warm$'
+  has '^crate-warm$'
+  has '^own$'
+  lacks 'DECOYSECRET|_logs|elsewhere$|bash_history|credentials$|^\./\.ssh|^\./\.config'
+  J 'cat ~/.npm/_cacache/index/x ~/.npm/_cacache/index/y ~/.m2/settings.xml ~/.cargo/moved/cache/x; ls -A ~/.cache ~/.cargo'
+  has '^more$'
+  has '^added$'
+  has '^mine$'
+  lacks DECOYSECRET
+  same "$before" "$(cd "$HOME" && find . -printf '%p %y %m %s %T@ %l\n' | sort)" "$CASE: the real home"
+  # A fork and a collection know what they stand over.
+  "$STOPLOG" --workspace "$P" fork other >/dev/null
+  [ "$("$STOPLOG" --workspace "$P" -d other run --quiet -- sh -c 'cat ~/.cargo/moved/cache/x ~/.npm/_cacache/index/y')" = \
+    "$(printf 'crate-warm\nadded')" ] || fail "$CASE: the fork"
+  # Another HOME beneath the same draft: what was held stays, no more shows.
+  mkdir -p "$T/other-home/.npm/_cacache"
+  echo other >"$T/other-home/.npm/_cacache/z"
+  : >"$OUT"
+  HOME=$T/other-home J 'cat ~/.npm/_cacache/z ~/.npm/_cacache/index/y; cat ~/.cache/pip/http/x; echo RAN'
+  ran
+  has '^other$'
+  has '^added$'
+  lacks pip-warm
+  rm -r "$HOME"/.cargo "$HOME/go"
+}
+
 # The same version inside as outside, of whatever is on the caller's PATH.
 same_versions() {
   local tool
@@ -65,6 +122,7 @@ same_versions() {
 }
 
 attack() {
+  [ "$ADAPTER" = plain ] || caches
   same_versions
   fake_toolchains
   case_ 'toolchains of HOME'

@@ -38,6 +38,47 @@ report() {
 }
 both_modes report
 
+# What it used is measured and told, by the log too.
+usage() {
+  head -c 300000 /dev/urandom > big
+  sl run --quiet --report "$T/report.json" -- sh -c 'cat big big > /dev/null; head -c 200000 /dev/zero > made
+    i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.2 & sleep 0.2 & wait'
+  # The kernel asks once for what it then has, and in pages.
+  jq -e '.read_bytes >= 300000 and .read_bytes < 3000000 and .written_bytes >= 200000
+         and .written_bytes < 1000000 and .wall_ms >= 200 and .cpu_ms > 0
+         and .cpu_user_ms + .cpu_system_ms == .cpu_ms
+         and .memory_peak > 500000 and .pids_peak >= 1' "$T/report.json" > /dev/null ||
+    fail "the usage: $(cat "$T/report.json")"
+  # Looked at now and then, a short-lived process may not be seen.
+  if jq -e '.held.pids | test("cgroup")' "$T/report.json" > /dev/null; then
+    jq -e '.pids_peak >= 3' "$T/report.json" > /dev/null || fail 'processes'
+  fi
+  sl log --json | jq -e '[.entries[] | select(.kind == "run")][-1].written_bytes >= 200000' > /dev/null ||
+    fail 'the log does not know the usage'
+  # Each command's own: the next one has read and written next to nothing.
+  sl run --quiet --report "$T/report.json" -- true
+  jq -e '.read_bytes < 300000 and .written_bytes == 0' "$T/report.json" > /dev/null ||
+    fail "the usage of true: $(cat "$T/report.json")"
+}
+both_modes usage
+
+# What the quota refuses is counted, in the workspace and in HOME.
+refused() {
+  sl run --quiet --disk 1M --report "$T/report.json" -- \
+    sh -c 'head -c 2000000 /dev/zero > big; head -c 2000000 /dev/zero > ~/big; rm -f big ~/big' 2> /dev/null
+  jq -e '.refused.disk >= 2 and .refused.inodes == 0 and .exit == 0
+         and .held.disk == "overlay"' "$T/report.json" > /dev/null ||
+    fail "the refusals: $(cat "$T/report.json")"
+  sl run --quiet --inodes 20 --report "$T/report.json" -- \
+    sh -c 'for i in 1 2 3 4 5 6 7 8 9; do true > "a$i"; true > "b$i"; true > "c$i"; done; rm -f ??' 2> /dev/null
+  jq -e '.refused.inodes >= 5 and .refused.disk == 0 and .held.inodes == "overlay"' \
+    "$T/report.json" > /dev/null || fail "the refusals: $(cat "$T/report.json")"
+  sl run --quiet --report "$T/report.json" -- true
+  jq -e '.refused == {"disk":0,"inodes":0,"pids":0}' "$T/report.json" > /dev/null ||
+    fail 'refusals of an earlier command'
+}
+both_modes refused
+
 # A default that nothing holds is told as such; asked for, it refuses to start.
 not_held() {
   mkdir -p "$XDG_CONFIG_HOME/stoplog"
@@ -47,10 +88,16 @@ not_held() {
     exits 5 sl run --quiet --cpus 1 -- touch "$PWD/ran" 2> "$T/err"
     grep -q "cannot hold the limit 'cpus'" "$T/err" || fail "$(cat "$T/err")"
     sl run --quiet -- test ! -e "$PWD/ran"
+    # So does one that the policy requires.
+    printf 'required = ["cpus"]\n' >> "$XDG_CONFIG_HOME/stoplog/config.toml"
+    exits 5 sl run --quiet -- true 2> "$T/err"
+    grep -q "cannot hold the limit 'cpus'" "$T/err" || fail "$(cat "$T/err")"
   else
     jq -e '.held.cpus | test("^cgroup[12]$")' "$T/report.json" > /dev/null ||
       fail "the report: $(cat "$T/report.json")"
     sl run --quiet --cpus 1 -- true
+    printf 'required = ["cpus"]\n' >> "$XDG_CONFIG_HOME/stoplog/config.toml"
+    sl run --quiet -- true
   fi
   jq -e '.held.memory | test("^(cgroup[12]|poll)$")' "$T/report.json" > /dev/null ||
     fail "the report: $(cat "$T/report.json")"

@@ -132,3 +132,16 @@ TEST_CASE("a workspace's policy behind a symlink is refused") {
   REQUIRE(files);
   CHECK(make_policy(*files, "")->limits.pids.value == 5);
 }
+
+TEST_CASE("a limit may be required and a workspace may require more") {
+  auto p = policy_of("[limits]\nmemory = \"1G\"\nrequired = [\"memory\"]\n",
+                     "[limits]\nrequired = [\"pids\", \"memory\"]\n");
+  REQUIRE(p);
+  CHECK(p->required.value == std::vector<std::string>{"memory", "pids"});
+  auto fewer = policy_of("[limits]\nrequired = [\"memory\"]\n",
+                         "[limits]\nrequired = []\n");
+  REQUIRE(fewer);
+  CHECK(fewer->required.value == std::vector<std::string>{"memory"});
+  auto unknown = policy_of("[limits]\nrequired = [\"luck\"]\n", {});
+  CHECK((!unknown || !unknown->warnings.empty()));
+}

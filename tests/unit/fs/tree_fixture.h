@@ -29,7 +29,8 @@ class TreeFixture {
   // The node of a path, with lookups counted on the way; 0 when absent.
   fs::NodeId at(std::string_view path) {
     fs::NodeId id = fs::kRootId;
-    for (auto name : RelPath::parse(path)->components()) {
+    const RelPath parsed = RelPath::parse(path).value();
+    for (auto name : parsed.components()) {
       auto entry = tree->lookup(id, name);
       if (!entry) {
         last_errno = entry.error().err();

@@ -400,6 +400,8 @@ TEST_CASE("the quota is ENOSPC and writeback has a reserve") {
   CHECK(f.create("b") == 0);
   CHECK(f.create("c") == 0);
   CHECK(f.create("d") == ENOSPC);
+  CHECK(f.tree->stats().refused_bytes == 1);
+  CHECK(f.tree->stats().refused_nodes == 1);
   CHECK(f.unlink("a") == 0);
   f.tree->forget(f.at("a"), 1);
 }

@@ -118,3 +118,39 @@ TEST_CASE("a tool's directory does not cover its package cache") {
            {"/home/ann/go", "/home/ann/go/bin", "/home/ann/go/VERSION"});
   CHECK(targets(whole) == std::vector<std::string>{"/home/ann/go"});
 }
+
+TEST_CASE("of the real HOME the package caches show and nothing else") {
+  CHECK(home_path("") == HomePath::kWay);
+  CHECK(home_path(".npm") == HomePath::kWay);
+  CHECK(home_path(".npm/_cacache") == HomePath::kWay);
+  CHECK(home_path(".npm/_cacache/index-v5/00") == HomePath::kCache);
+  CHECK(home_path(".cargo/registry/cache") == HomePath::kCache);
+  for (const char* path : {".npmrc",
+                           ".npm/_logs",
+                           ".npm/_cacachex",
+                           ".npm/_cacache2/x",
+                           ".cargo/credentials",
+                           ".cargo/credentials.toml",
+                           ".cargo/config.toml",
+                           ".cargo/bin",
+                           ".config",
+                           ".config/gh/hosts.yml",
+                           ".ssh",
+                           ".ssh/id_rsa",
+                           ".cache/x",
+                           ".cach",
+                           ".m2/settings.xml",
+                           ".gradle/gradle.properties",
+                           ".ivy2/.credentials",
+                           ".netrc",
+                           "go/pkg/sumdb",
+                           ".bash_history",
+                           ".local/share/keyrings",
+                           "Documents"})
+    CHECK(home_path(path) == HomePath::kHidden);
+  // Whatever is called a secret by the other table is hidden by this one.
+  for (const char* cache : home_caches()) {
+    CHECK(home_path(cache) == HomePath::kWay);
+    CHECK(home_path(std::string(cache) + "/x") == HomePath::kCache);
+  }
+}
