@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/sys_file.h"
@@ -93,6 +95,29 @@ bool chosen(const RelPath& path, const std::vector<RelPath>& wanted) {
   return false;
 }
 
+// A directory that was moved over another one goes back as a whole.
+Status check_whole(const diff::ChangeSet& set,
+                   const std::vector<RelPath>& wanted) {
+  for (const auto* list : {&set.changes, &set.directories})
+    for (const diff::Change& merged : *list) {
+      if (!merged.merges) continue;
+      bool to = chosen(merged.path, wanted);
+      bool from = chosen(*merged.merges, wanted);
+      bool part = std::any_of(set.changes.begin(), set.changes.end(),
+                              [&](const auto& change) {
+                                return chosen(change.path, wanted) &&
+                                       (change.path.is_within(merged.path) ||
+                                        change.path.is_within(*merged.merges));
+                              });
+      if (part && !(to && from))
+        return fail(Code::kRefused,
+                    "'{}' was moved to '{}', over another directory: discard "
+                    "both",
+                    escape(merged.merges->str()), escape(merged.path.str()));
+    }
+  return {};
+}
+
 Result<int> discard_paths(Context& context, const draft::Draft& draft,
                           const std::vector<RelPath>& wanted, bool yes) {
   // Settled: what was moved away from a discarded path keeps its content.
@@ -111,6 +136,7 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
   if (paths.empty())
     return fail(Code::kUsage, "nothing is held at '{}'",
                 escape(wanted.front().str()));
+  TRY(check_whole(set, wanted));
   TRY(confirm(yes, plural(paths.size(), "held change")));
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
   TRY(rebase_draft(context, opened, opened.view->position(), base));

@@ -48,8 +48,10 @@ Status note_recovery(Context& context, const gate::RecoverReport& report) {
   Json left = Json::array();
   for (const gate::Left& path : report.left) left.push(path.text());
   Json fields = Json::object();
-  bool done = report.what == gate::RecoverReport::What::kForward;
-  fields.set("result", done ? "completed" : "taken back");
+  using What = gate::RecoverReport::What;
+  fields.set("result", report.what == What::kForward ? "completed"
+                       : report.what == What::kAside ? "set aside"
+                                                     : "taken back");
   fields.set("commit",
              report.record ? Json(report.record->meta.number) : Json());
   TRY(ledger->append("recover", fields.set("left", left), Sync::kYes));

@@ -50,8 +50,12 @@ Result<std::vector<Change>> list_changes(const fs::View& view) {
     return changes;
   }
   changes.clear();
-  for (fs::RawChange& raw : TRY(normalize(view, TRY(view.changes()))))
+  Merges merges;
+  for (fs::RawChange& raw : TRY(normalize(view, TRY(view.changes()), &merges)))
     changes.push_back(change_of(std::move(raw)));
+  for (Change& change : changes)
+    if (auto at = merges.find(change.path); at != merges.end())
+      change.merges = at->second;
   return changes;
 }
 
@@ -68,7 +72,8 @@ void fold_moved_along(std::vector<Change>& changes) {
   });
 }
 
-// Directories that come or go with what lies or lay in them are no rows.
+// Directories that come or go with what lies or lay in them are no rows, nor
+// are those that only have another content.
 void set_directories_aside(ChangeSet& set) {
   std::vector<RelPath> left;  // where things moved away from
   for (const Change& change : set.changes)
@@ -83,10 +88,11 @@ void set_directories_aside(ChangeSet& set) {
   std::erase_if(set.changes, [&](Change& change) {
     bool comes = change.kind == Kind::kAdded && is_dir(change.after);
     bool goes = change.kind == Kind::kDeleted && is_dir(change.before);
-    if ((!comes && !goes) || change.git != nullptr) return false;
+    bool alike = change.merges && !change.mode_changed;
+    if ((!comes && !goes && !alike) || change.git != nullptr) return false;
     const Change* next = &change + 1;  // not moved yet
     bool told = next != end && next->path.is_within(change.path);
-    if (!told && !(goes && emptied(change.path))) return false;
+    if (!told && !alike && !(goes && emptied(change.path))) return false;
     set.directories.push_back(std::move(change));
     return true;
   });

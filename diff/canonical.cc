@@ -61,6 +61,10 @@ Sha256Digest change_digest(const Change& change) {
   form.field(change.from ? change.from->str() : "");
   form.field(change.link_to ? "link" : "");
   form.field(change.link_to ? change.link_to->str() : "");
+  if (change.merges) {
+    form.field("merges");
+    form.field(change.merges->str());
+  }
   if (change.git) {
     form.field("git");
     form.digest(change.git->meaning);

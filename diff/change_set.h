@@ -81,6 +81,9 @@ struct Change {
   bool ignored = false;  // by the base's .gitignore rules
   std::optional<std::string> drift;
   bool detaches_links = false;
+  // A directory that stands where the base had another one, and where the draft
+  // moved it from: its content is told name by name, and committed at once.
+  std::optional<RelPath> merges;
   // The first path, in order, among the changes that share its inode in the
   // draft; unset when this is it or there is no other.
   std::optional<RelPath> link_to;

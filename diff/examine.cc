@@ -190,7 +190,7 @@ std::optional<Kind> kind_of(const Change& change) {
   if (change.before->type != change.after->type) return Kind::kType;
   if (change.from) return Kind::kRenamed;
   if (change.content_changed) return Kind::kModified;
-  if (change.mode_changed) return Kind::kMode;
+  if (change.mode_changed || change.merges) return Kind::kMode;
   return std::nullopt;
 }
 

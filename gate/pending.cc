@@ -5,6 +5,7 @@
 
 #include "base/dir.h"
 #include "base/escape.h"
+#include "gate/aside.h"
 #include "gate/clearing.h"
 #include "gate/commits.h"
 #include "gate/guard.h"
@@ -299,6 +300,7 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
 }  // namespace
 
 Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
+  TRY(bring_back(ground.state, disk, ground.root));
   // Not made here: a workspace that never had a commit stays without.
   auto dir = sys::openat(ground.state, kPendingDir, O_RDONLY | O_DIRECTORY);
   if (!dir && dir.error().err() == ENOENT) return RecoverReport{};
@@ -314,9 +316,14 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
     return RecoverReport{};
   }
   Identity root = gate::identity_of(TRY(sys::fstat(ground.root)));
-  if ((record ? record->root : intent->root).ino != root.ino)
-    return fail(Code::kDrift,
-                "a commit was interrupted on another directory than this one");
+  Identity begun = record ? record->root : intent->root;
+  if (begun.ino != root.ino) {
+    RecoverReport aside{.what = RecoverReport::What::kAside};
+    aside.draft = record ? record->meta.draft : intent->draft;
+    aside.place = TRY(set_aside(ground.state, disk, begun,
+                                record ? record->meta.id : intent->id));
+    return aside;
+  }
   RecoverReport report;
   if (record) {
     report = TRY(recover_switch(ground, disk, pending, *record, root));
@@ -348,10 +355,11 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
 Result<RecoverReport> recover(const Ground& ground) {
   static const Disk kDisk;
   const Disk& disk = ground.disk != nullptr ? *ground.disk : kDisk;
+  bool waits = TRY(find_aside(ground.state, ground.root)).has_value();
   auto dir = sys::openat(ground.state, kPendingDir, O_RDONLY | O_DIRECTORY);
-  if (!dir && dir.error().err() == ENOENT) return RecoverReport{};
-  if (!dir) return std::unexpected(dir.error());
-  if (TRY(list_names(dir->get(), ".")).empty()) return RecoverReport{};
+  if (!dir && dir.error().err() != ENOENT) return std::unexpected(dir.error());
+  if (!waits && (!dir || TRY(list_names(dir->get(), ".")).empty()))
+    return RecoverReport{};
   Fd lock = TRY(lock_root(ground));
   auto use = TRY(ground.objects->use());
   return recover_locked(ground, disk);
@@ -360,6 +368,10 @@ Result<RecoverReport> recover(const Ground& ground) {
 std::string RecoverReport::text() const {
   std::string text;
   if (what == What::kNothing) return text;
+  if (what == What::kAside)
+    return "a commit was interrupted on another directory that stood here: it "
+           "is kept as '" +
+           escape(place) + "' and is finished when that directory is back";
   text = what == What::kBack
              ? "a commit that was interrupted has been taken back"
              : "a commit that was interrupted has been completed";

@@ -130,8 +130,11 @@ class Selector {
   // that go when all beneath them goes.
   Status add_directories() {
     std::set<RelPath> needed, staying;
-    for (const Item& item : selection_.items)
+    for (const Item& item : selection_.items) {
+      places_.insert(item.path);
+      places_.insert(item.base_path());
       if (item.old) bases_.insert(item.base_path());
+    }
     for (const Item& item : selection_.items)
       if (item.fresh)
         for (RelPath p = item.path.parent(); !p.is_root(); p = p.parent())
@@ -147,7 +150,8 @@ class Selector {
       bool comes = change.after && needed.contains(change.path);
       bool goes = !change.after && !staying.contains(change.path) &&
                   !needed.contains(change.path) && is_touched(change.path);
-      if (!comes && !goes) continue;
+      bool alike = change.merges && merges_something(change);
+      if (!comes && !goes && !alike) continue;
       Item item = TRY(item_of(change));
       if (comes) {
         mode_t mode = tame_mode(*item.fresh, item.old);
@@ -174,6 +178,26 @@ class Selector {
   // Something of what goes with the directory was approved.
   bool is_touched(const RelPath& dir) const { return any_within(bases_, dir); }
 
+  // Of a directory that was moved over another one all goes, or nothing: the
+  // draft has one directory there, and knows no half of it.
+  static bool belongs_to(const Change& merged, const RelPath& path) {
+    return path.is_within(merged.path) || path.is_within(*merged.merges);
+  }
+  static bool belongs_to(const Change& merged, const Change& change) {
+    return belongs_to(merged, change.path) ||
+           (change.from && belongs_to(merged, *change.from));
+  }
+  bool merges_something(const Change& merged) const {
+    return any_within(places_, merged.path) ||
+           any_within(places_, *merged.merges);
+  }
+  void check_merged(const Change& merged, std::vector<RelPath>& missing) const {
+    if (!merged.merges || !merges_something(merged)) return;
+    for (const Change& change : set_.changes)
+      if (!taken_.contains(change.path) && belongs_to(merged, change))
+        missing.push_back(change.path);
+  }
+
   // Nothing approved may stand in, or in the way of, what was not approved.
   Status check_whole() {
     std::vector<RelPath> missing;
@@ -199,7 +223,11 @@ class Selector {
       RelPath base = change.from ? *change.from : change.path;
       if (leaves && turned_above(base)) missing.push_back(change.path);
     }
+    for (const auto* list : {&set_.changes, &set_.directories})
+      for (const Change& change : *list) check_merged(change, missing);
     if (missing.empty()) return {};
+    std::sort(missing.begin(), missing.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
     return std::unexpected(
         Error(Code::kRefused, "what is approved also needs: " + listed(missing))
             .with_hint("approve these too"));
@@ -236,7 +264,7 @@ class Selector {
   const diff::ChangeSet& set_;
   Selection selection_;
   std::set<RelPath> taken_;
-  std::set<RelPath> bases_;  // what was approved, by its place in the base
+  std::set<RelPath> places_, bases_;  // of what was approved, before and after
   std::vector<RelPath> stale_, dangers_;
 };
 

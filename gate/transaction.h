@@ -64,11 +64,13 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
                               CommitMeta meta, Timing* timing = nullptr);
 
 struct RecoverReport {
-  enum class What { kNothing, kBack, kForward };
+  // kAside: it was begun on a directory that is not here (gate/aside.h).
+  enum class What { kNothing, kBack, kForward, kAside };
   What what = What::kNothing;
   std::string draft;                   // whose commit it was
   std::optional<CommitRecord> record;  // kForward
   std::vector<Left> left;
+  std::string place;  // kAside: where it is kept, within the state
   std::string text() const;
 };
 // Cheap when there is nothing to do (one open). Waits for a commit that runs.

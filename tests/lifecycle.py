@@ -34,13 +34,10 @@ def write(p, text, mode='w'):
 def sub(p, old, new):
     t = open(p).read().replace(old, new, 1)
     with open(p, 'w') as f: f.write(t)
-def rename(p, q):
-    # A directory over an empty one cannot be committed yet (docs/DECISIONS.md).
-    if not (os.path.isdir(p) and os.path.lexists(q)): os.rename(p, q)
 def save(p, text):
     write(p + '.tmp~', text); os.rename(p + '.tmp~', p)
 OPS = dict(write=write, append=lambda p, t: write(p, t, 'a'), sub=sub, save=save,
-           mkdir=os.mkdir, rmdir=os.rmdir, unlink=os.unlink, rename=rename,
+           mkdir=os.mkdir, rmdir=os.rmdir, unlink=os.unlink, rename=os.rename,
            symlink=os.symlink, link=os.link, chmod=os.chmod,
            truncate=os.truncate, touch=lambda p: os.utime(p, (1e9, 1e9)))
 for name, *args in json.loads(sys.argv[1]): safe(OPS[name], *args)
@@ -268,7 +265,9 @@ class Life:
         if not plain or any(c["from"] or c["type"] != "file" for c in rows):
             return
         chosen = self.random.choice(plain)["path"]
-        self.call("discard", "-y", chosen)
+        # 4: it goes only with a directory that was moved over another one.
+        if self.call("discard", "-y", chosen, codes=(0, 4)).returncode:
+            return
         if len(rows) == 1:
             self.view[chosen] = self.real[chosen]
             return

@@ -286,10 +286,70 @@ recovered() {
 }
 both_modes recovered
 
+# The same, but another directory stands at the workspace's path by then: it is
+# left alone, commands go on, and the commit is ended when the old one is back.
+set_aside() {
+  echo old >a
+  sl run --quiet -- sh -c 'echo new >a; head -c 3000000 /dev/zero >big'
+  sl approve --all
+  (
+    ulimit -c 0
+    ulimit -f 1000
+    "$STOPLOG" commit -y >"$T/out" 2>&1
+  ) && fail 'the commit did not die'
+  local top=$PWD
+  mv "$top" "$top.old"
+  mkdir "$top"
+  cd "$top"
+  echo other >a
+  sl drafts >"$T/out" 2>&1 || true
+  sl status >>"$T/out" 2>&1 || true
+  grep -q 'interrupted on another directory' "$T/out" || fail "$(cat "$T/out")"
+  sl status >"$T/out" 2>&1 || true
+  not grep -q interrupted "$T/out"
+  same other "$(cat a)"
+  test -n "$(find "$XDG_STATE_HOME/stoplog/commits" -path '*/aside/*' -name intent)"
+  mv "$top" "$top.new"
+  mv "$top.old" "$top"
+  cd "$top"
+  sl status >"$T/out" 2>&1
+  grep -q 'interrupted has been taken back' "$T/out" || fail "$(cat "$T/out")"
+  same old "$(cat a)"
+  sl commit -y >/dev/null
+  same new "$(cat a)"
+  rm -rf "$top.new"
+}
+both_modes set_aside
+
+# A directory moved over an empty one of the real tree, and over one whose
+# content goes.
+over_directories() {
+  mkdir -p new/sub old empty
+  echo 1 >new/one
+  echo 2 >new/sub/two
+  echo 3 >old/three
+  touch -d 2001-01-01 new/one
+  sl run --quiet -- python3 -c "
+import os
+os.rename('new', 'empty')
+os.unlink('old/three'); os.rename('empty/sub', 'old')
+open('old/four', 'w').write('4')"
+  sl status >"$T/out"
+  sl commit -a --danger -y >/dev/null
+  same 'empty empty/one old old/four old/two' "$(echo $(find empty old | LC_ALL=C sort))"
+  test -z "$(sl status --json | jq -r '.changes[].path')"
+  same 'empty empty/one old old/four old/two' \
+    "$(sl run --quiet -- sh -c 'echo $(find empty old | LC_ALL=C sort)')"
+  sl undo >/dev/null
+  same 'empty new new/one new/sub new/sub/two old old/three' \
+    "$(echo $(find empty new old | LC_ALL=C sort))"
+}
+both_modes over_directories
+
 # What is discarded is shown as it is in the real tree, where the draft moved
-# that file away as well.
+# that file away as well; a moved directory goes back as a whole.
 discards() {
-  mkdir sub
+  mkdir sub empty
   echo x >sub/x
   echo y >sub/y
   sl run --quiet -- sh -c 'mv sub/x sub/y; echo new >sub/x'
@@ -303,6 +363,12 @@ discards() {
   same 'x x' "$(sl run --quiet -- sh -c 'echo $(cat sub/x sub/y)')"
   sl discard -y sub/y >/dev/null
   same 'x y' "$(sl run --quiet -- sh -c 'echo $(cat sub/x sub/y)')"
+  sl run --quiet -- python3 -c 'import os; os.rename("sub", "empty")'
+  exits 4 sl discard -y empty/x 2>"$T/err"
+  grep -q 'over another directory' "$T/err" || fail "$(cat "$T/err")"
+  sl discard -y sub empty >/dev/null
+  same 'empty sub sub/x sub/y' \
+    "$(sl run --quiet -- sh -c 'echo $(find empty sub | LC_ALL=C sort)')"
   test -z "$(sl status --json | jq -r '.changes[].path')"
 }
 both_modes discards

@@ -397,6 +397,46 @@ TEST_CASE("undo restores everything and can itself be undone") {
   desk.check_clean();
 }
 
+TEST_CASE("a directory moved over an empty one is committed and undone") {
+  Desk desk;
+  put(desk.ws + "/brought/file", "file\n");
+  put(desk.ws + "/brought/sub/deep", "deep\n", 0600);
+  put(desk.ws + "/over/stays/in", "the same name\n");
+  std::filesystem::create_directory(desk.ws + "/empty");
+  ::chmod((desk.ws + "/brought").c_str(), 0750);
+  desk.branch();
+  const std::string& d = desk.draft;
+  std::string target = GENERATE("empty", "over");
+  std::filesystem::remove_all(d + "/" + target);
+  REQUIRE(::rename((d + "/brought").c_str(), (d + "/" + target).c_str()) == 0);
+  put(d + "/" + target + "/stays/in", "another\n");
+  auto before = tree(desk.ws);
+  desk.look({{target, "brought"}});
+  // All of it, or nothing.
+  REQUIRE(desk.approve_paths({target + "/file"}));
+  auto part = desk.commit_now();
+  REQUIRE(!part);
+  CHECK(part.error().code() == Code::kRefused);
+  CHECK(part.error().text().find(target + "/sub") != std::string::npos);
+  CHECK(tree(desk.ws) == before);
+  REQUIRE(desk.approve_all(true));
+  auto result = desk.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(tree(desk.ws) == tree(desk.draft));
+  for (const auto& change : result->record.base_changes())
+    if (change.path == path(target)) CHECK(change.now.has_value());
+  auto undone = desk.undo_now();
+  INFO((undone ? "" : undone.error().text()));
+  REQUIRE(undone);
+  CHECK(tree(desk.ws) == before);
+  auto redone = desk.undo_now(2);
+  INFO((redone ? "" : redone.error().text()));
+  REQUIRE(redone);
+  CHECK(tree(desk.ws) == tree(desk.draft));
+  desk.check_clean();
+}
+
 TEST_CASE("undo is refused when a path was edited since") {
   Desk desk;
   put(desk.ws + "/a", "one\n");

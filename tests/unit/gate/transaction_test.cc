@@ -28,6 +28,9 @@ void make_mixed(Site& site) {
   put(site.ws + "/move-me", "moved content");
   put(site.ws + "/file-to-dir", "was a file");
   put(site.ws + "/dir-to-file/in", "inside");
+  put(site.ws + "/brought/in", "goes over an empty directory");
+  put(site.ws + "/brought/sub/deep", "with all beneath it");
+  std::filesystem::create_directory(site.ws + "/empty");
   put(site.ws + "/link1", "linked");
   ::link((site.ws + "/link1").c_str(), (site.ws + "/link2").c_str());
   std::filesystem::create_symlink("keep", site.ws + "/symlink");
@@ -49,10 +52,15 @@ void make_mixed(Site& site) {
   std::filesystem::remove_all(d + "/dir-to-file");
   put(d + "/dir-to-file", "now a file");
   put(d + "/link1", "linked, changed");  // in place: both names change
+  ::rename((d + "/brought").c_str(), (d + "/empty").c_str());
   std::filesystem::remove(d + "/symlink");
   std::filesystem::create_symlink("edit", d + "/symlink");
 }
-const std::map<std::string, std::string> kMoved = {{"dir/moved", "move-me"}};
+// A directory over another one comes name by name (diff/normalize.h).
+const std::map<std::string, std::string> kMoved = {
+    {"dir/moved", "move-me"},
+    {"empty/in", "brought/in"},
+    {"empty/sub", "brought/sub"}};
 
 }  // namespace
 
