@@ -3,8 +3,7 @@
 //
 //   Fd queue = TRY(inotify_open());
 //   int watch = TRY(inotify_watch(queue.get(), dir, IN_CREATE | IN_DELETE));
-//   for (InotifyEvent& e : TRY(inotify_read(queue.get()))) ...  // poll(2)
-//   first
+//   for (InotifyEvent& e : TRY(inotify_read(queue.get()))) ...  // poll first
 //
 // A full queue gives one event of IN_Q_OVERFLOW: anything may have happened.
 #pragma once

@@ -58,16 +58,18 @@ Result<const Held*> Tree::Impl::held_now(NodeId id) const {
   return node;
 }
 
-Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
+bool Tree::Impl::has_room(uint64_t bytes, bool writeback) const {
   uint64_t limit = quota_.bytes;
-  if (limit == UINT64_MAX) return {};
+  if (limit == UINT64_MAX) return true;
   if (writeback) limit += std::min(quota_.reserve, UINT64_MAX - limit);
   uint64_t used = state_.live_bytes();
-  if (used > limit || bytes > limit - used) {
-    ++refused_bytes_;
-    return fail_errno(ENOSPC);
-  }
-  return {};
+  return used <= limit && bytes <= limit - used;
+}
+
+Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
+  if (has_room(bytes, writeback)) return {};
+  ++refused_bytes_;
+  return fail_errno(ENOSPC);
 }
 
 Status Tree::Impl::charge_inode() const {

@@ -169,6 +169,7 @@ struct Tree::Impl {
   // With mutex_ held exclusively.
   Status append(std::vector<Record> records);
   Status writable() const;
+  bool has_room(uint64_t bytes, bool writeback) const;
   Status charge(uint64_t bytes, bool writeback) const;
   Status charge_inode() const;
 

@@ -101,12 +101,16 @@ Status Tree::Impl::check_replace(NodeId new_parent, const std::string& name,
   if (S_ISDIR(target.mode) && !TRY(lower_is_empty(id)))
     return fail_errno(ENOTEMPTY);
   if (!target.lower) return {};
-  bool small =
-      S_ISREG(target.mode) && target.lower->size <= options_.take_whole;
-  if (S_ISDIR(target.mode) || target.lower->nlink > 1 || small) TRY(hold(id));
+  if (S_ISDIR(target.mode) || target.lower->nlink > 1) TRY(hold(id));
   // Programs save by renaming over: what was there is the base of a merge, and
-  // the real file may change. Deleting it needs no room, so neither does this.
-  if (small) (void)take(id);
+  // the real file may change. Replacing it needs no room: kept where there is.
+  bool keep = S_ISREG(target.mode) && target.lower->size <= options_.take_whole;
+  if (keep) {
+    std::shared_lock lock(mutex_);
+    keep = has_room(target.lower->size, true) &&
+           state_.nodes().size() < quota_.inodes;
+  }
+  if (keep) (void)take(id);
   return {};
 }
 

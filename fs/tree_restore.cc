@@ -87,6 +87,18 @@ bool same_attributes(const sys::Stat& a, const sys::Stat& b) {
          same_time(a.mtime, b.mtime);
 }
 
+SetAttrRecord attributes_of(const sys::Stat& st, Serial serial, uint8_t own) {
+  return {.serial = serial,
+          .own = own,
+          .by_user = true,
+          .mode = st.mode & 07777,
+          .uid = st.uid,
+          .gid = st.gid,
+          .atime = st.atime,
+          .mtime = st.mtime,
+          .ctime = st.ctime};
+}
+
 // A held node shows the base's attributes where it has none of its own.
 Status restore_attributes(State& state, Serial serial,
                           const BaseChange& change) {
@@ -98,15 +110,7 @@ Status restore_attributes(State& state, Serial serial,
   auto missing = static_cast<uint8_t>(kOwnAll & ~node->own);
   if (missing == 0) return {};
   const sys::Stat& before = *change.before;
-  return put(state, SetAttrRecord{.serial = serial,
-                                  .own = missing,
-                                  .by_user = true,
-                                  .mode = before.mode & 07777,
-                                  .uid = before.uid,
-                                  .gid = before.gid,
-                                  .atime = before.atime,
-                                  .mtime = before.mtime,
-                                  .ctime = before.ctime});
+  return put(state, attributes_of(before, serial, missing));
 }
 
 }  // namespace
@@ -183,15 +187,7 @@ Status Tree::Impl::restore_moved(State& state, const BaseChange& change,
                              .ino = free_ino(state, change.now->ino),
                              .base = *change.now}));
   // Touched, so that it stays when its base is found elsewhere.
-  TRY(put(state, SetAttrRecord{.serial = serial,
-                               .own = kOwnAll,
-                               .by_user = true,
-                               .mode = change.now->mode & 07777,
-                               .uid = change.now->uid,
-                               .gid = change.now->gid,
-                               .atime = change.now->atime,
-                               .mtime = change.now->mtime,
-                               .ctime = change.now->ctime}));
+  TRY(put(state, attributes_of(*change.now, serial, kOwnAll)));
   origins.add(change.from->str(), serial);
   Serial to = TRY(hold_dir(state, base_->get(), change.path.parent(), origins));
   if (to == 0) return {};
@@ -245,15 +241,7 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change,
                       .ino = free_ino(state, before.ino),
                       .base = kept_in_place(change) ? *change.now : before}));
   origins.add(change.path.str(), serial);
-  TRY(put(state, SetAttrRecord{.serial = serial,
-                               .own = kOwnAll,
-                               .by_user = true,
-                               .mode = before.mode & 07777,
-                               .uid = before.uid,
-                               .gid = before.gid,
-                               .atime = before.atime,
-                               .mtime = before.mtime,
-                               .ctime = before.ctime}));
+  TRY(put(state, attributes_of(before, serial, kOwnAll)));
   return restore_content(state, serial, change);
 }
 

@@ -241,3 +241,15 @@ TEST_CASE("a changed mode is a change with the content of the base") {
   CHECK(v.changes["run.sh"].after->mode == 0755);
   CHECK(text_of(v.changes["run.sh"].after) == "echo");
 }
+
+TEST_CASE("a file is saved by rename where the quota has no room") {
+  TreeFixture f;
+  f.base.write("doc", std::string(900, 'x'));
+  f.options.quota = {.bytes = 100, .inodes = 3, .reserve = 100};
+  f.open();
+  CHECK(f.create("tmp", "new") == 0);
+  CHECK(f.rename("tmp", "doc") == 0);
+  CHECK(f.read("doc") == "new");
+  CHECK(f.tree->stats().refused_bytes == 0);
+  CHECK(f.tree->stats().refused_nodes == 0);
+}

@@ -57,6 +57,14 @@ std::string numbered_lines(int count, std::map<int, std::string> other = {}) {
   return text;
 }
 
+void change_three_lines(Desk& desk) {
+  put(desk.ws + "/f", numbered_lines(100));
+  desk.branch();
+  put(desk.draft + "/f",
+      numbered_lines(100, {{10, "TEN"}, {50, "FIFTY"}, {90, "NINETY"}}));
+  desk.look();
+}
+
 }  // namespace
 
 TEST_CASE("what is approved is committed and the rest stays held") {
@@ -198,11 +206,7 @@ TEST_CASE("setuid and world-writable bits come only with an approval by name") {
 
 TEST_CASE("approved hunks are committed exactly and the others stay held") {
   Desk desk;
-  put(desk.ws + "/f", numbered_lines(100));
-  desk.branch();
-  put(desk.draft + "/f",
-      numbered_lines(100, {{10, "TEN"}, {50, "FIFTY"}, {90, "NINETY"}}));
-  desk.look();
+  change_three_lines(desk);
   const diff::Change& change = desk.set.changes[0];
   auto text = text_of(change);
   REQUIRE(text);
@@ -247,11 +251,7 @@ TEST_CASE("approved hunks are committed exactly and the others stay held") {
 
 TEST_CASE("commit -a takes the undecided hunks and not the rejected ones") {
   Desk desk;
-  put(desk.ws + "/f", numbered_lines(100));
-  desk.branch();
-  put(desk.draft + "/f",
-      numbered_lines(100, {{10, "TEN"}, {50, "FIFTY"}, {90, "NINETY"}}));
-  desk.look();
+  change_three_lines(desk);
   const diff::Change& change = desk.set.changes[0];
   auto text = text_of(change);
   REQUIRE(text);
