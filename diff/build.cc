@@ -147,11 +147,15 @@ bool lost_its_base(Change& change) {
 // Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes,
                    const ExamineContext& context) {
-  auto look = [&](size_t i) -> Status {
-    Change& change = changes[i];
+  // In order and by one thread: the answers of a directory serve its files, and
+  // threads would only wait for each other.
+  for (Change& change : changes) {
     bool directory = is_dir(change.after ? change.after : change.before);
     change.ignored = !is_inside_git(change) &&
                      context.facts.is_ignored(change.path, directory);
+  }
+  auto look = [&](size_t i) -> Status {
+    Change& change = changes[i];
     // A patch alone reads the base only when it is written.
     if (change.drift) (void)lost_its_base(change);
     auto examined = examine(change, context);

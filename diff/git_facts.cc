@@ -13,8 +13,9 @@
 namespace stoplog::diff {
 namespace {
 
-// As many questions cost less than loading the library.
-constexpr unsigned kAskedWithout = 200;
+// Names of directories that are remembered: deep ones in great number would
+// fill memory.
+constexpr size_t kRemembered = 16 << 20;
 
 }  // namespace
 
@@ -28,8 +29,8 @@ struct GitFacts::State {
   git_tree* head = nullptr;
   // Of directories only, with a final slash: one answer serves all beneath.
   std::map<std::string, bool, std::less<>> directories;
+  size_t remembered = 0;  // bytes in them
   IgnoreFilter filter;
-  unsigned asked_without = 0;
 
   ~State() {
     if (head != nullptr) git->object_free(reinterpret_cast<git_object*>(head));
@@ -72,6 +73,11 @@ struct GitFacts::State {
       auto it = directories.find(directory);
       if (it == directories.end()) {
         std::string name(directory);
+        remembered += name.size();
+        if (remembered > kRemembered) {
+          directories.clear();
+          remembered = name.size();
+        }
         it = directories.emplace(name, rule_says(name)).first;
       }
       if (it->second) return directory;
@@ -105,9 +111,8 @@ bool GitFacts::has_repository() {
 bool GitFacts::is_ignored(const RelPath& path, bool is_directory) {
   std::lock_guard lock(state_->mutex);
   if (state_->root.empty()) return false;
-  if (!state_->tried && state_->asked_without++ < kAskedWithout &&
-      !state_->filter.may_ignore(path.str()))
-    return false;
+  // The library looks for four files at each question.
+  if (!state_->filter.may_ignore(path.str())) return false;
   state_->open();
   if (state_->repository == nullptr) return false;
   bool ignored =

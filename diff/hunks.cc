@@ -32,17 +32,18 @@ int collect(const git_diff_delta*, const git_diff_hunk* hunk, void* out) {
 
 // `settled` becomes false when edits were found whose place is still to be
 // chosen; null: it is chosen.
-Status find_edits(TextDiff& diff, const Window& w, bool* settled) {
+Status find_edits(TextDiff& diff, Window& w, bool* settled) {
   if (w.old_count == 0 || w.new_count == 0) {
     diff.edits.push_back({w.old_begin, w.old_count, w.new_begin, w.new_count});
     return {};
   }
-  bool move = parts_can_move(diff.old_lines, diff.new_lines, w);
-  if ((!move || settled != nullptr) &&
-      parts_are_shortest(diff.old_lines, diff.new_lines, w)) {
-    if (move) *settled = false;
-    diff.edits.insert(diff.edits.end(), w.parts.begin(), w.parts.end());
-    return {};
+  if (settle_parts(diff.old_lines, diff.new_lines, w)) {
+    bool move = parts_can_move(diff.old_lines, diff.new_lines, w);
+    if (!move || settled != nullptr) {
+      if (move) *settled = false;
+      diff.edits.insert(diff.edits.end(), w.parts.begin(), w.parts.end());
+      return {};
+    }
   }
   const GitLibrary& git = *TRY(GitLibrary::get());
   git_diff_options options;
@@ -228,7 +229,7 @@ Result<TextDiff> compare(SharedText old_text, SharedText new_text,
   }
   // libgit2 hashes each line that it is given, and the whole with SHA-1: it
   // gets the windows around differences only.
-  for (const Window& w : find_windows(diff.old_lines, diff.new_lines)) {
+  for (Window& w : find_windows(diff.old_lines, diff.new_lines)) {
     if (w.old_count > kLineLimit || w.new_count > kLineLimit)
       return fail_errno(EFBIG, "more than {} lines", kLineLimit);
     TRY(find_edits(diff, w, settled));

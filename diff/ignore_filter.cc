@@ -57,8 +57,30 @@ bool is_plain_config(const std::string& file) {
 
 }  // namespace
 
+void IgnoreFilter::RuleSet::add(Glob glob, std::string pattern) {
+  if (pattern.ends_with('/')) pattern.pop_back();
+  constexpr std::string_view kSpecial = "*?[\\/";
+  if (pattern.find_first_of(kSpecial) == std::string::npos)
+    names.insert(std::move(pattern));
+  else if (pattern[0] == '*' &&
+           pattern.find_first_of(kSpecial, 1) == std::string::npos)
+    endings.push_back(pattern.substr(1));
+  else
+    others.push_back(std::move(glob));
+}
+
+bool IgnoreFilter::RuleSet::may_match(std::string_view below) const {
+  std::string_view name = below.substr(below.rfind('/') + 1);
+  if (!names.empty() && names.contains(std::string(name))) return true;
+  for (const std::string& ending : endings)
+    if (name.ends_with(ending)) return true;
+  return std::any_of(others.begin(), others.end(), [&](const Glob& glob) {
+    return glob.covers(below, true);
+  });
+}
+
 IgnoreFilter::Rules IgnoreFilter::parse_rules(std::string_view text) {
-  std::vector<Glob> globs;
+  RuleSet rules;
   if (text.starts_with("\xEF\xBB\xBF")) return std::nullopt;
   for (std::string_view line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -68,11 +90,12 @@ IgnoreFilter::Rules IgnoreFilter::parse_rules(std::string_view text) {
     if (space(line.front()) || space(line.back()) ||
         line.find("[:") != std::string_view::npos)
       return std::nullopt;
-    auto glob = Glob::parse(folded(line));
+    std::string pattern = folded(line);
+    auto glob = Glob::parse(pattern);
     if (!glob) return std::nullopt;
-    globs.push_back(std::move(*glob));
+    rules.add(std::move(*glob), std::move(pattern));
   }
-  return globs;
+  return rules;
 }
 
 IgnoreFilter::Rules IgnoreFilter::read_rules(const std::string& file) {
@@ -90,44 +113,71 @@ bool IgnoreFilter::is_ordinary() const {
   return std::all_of(std::begin(files), std::end(files), is_plain_config);
 }
 
-const IgnoreFilter::Rules& IgnoreFilter::rules_in(std::string_view directory) {
-  auto it = directories_.find(directory);
-  if (it != directories_.end()) return it->second;
-  std::string file = root_ + "/" + std::string(directory);
-  if (!directory.empty()) file += "/";
-  return directories_
-      .emplace(std::string(directory), read_rules(file + ".gitignore"))
-      .first->second;
+bool IgnoreFilter::add_rules(Rules rules, size_t from) {
+  if (!rules) return false;
+  if (!rules->empty()) reaches_.push_back({std::move(*rules), from});
+  return true;
+}
+
+void IgnoreFilter::start() {
+  if (ordinary_) return;
+  std::string own = user_file("ignore");
+  ordinary_ = is_ordinary() &&
+              add_rules(read_rules(root_ + "/.git/info/exclude"), 0) &&
+              (own.empty() || add_rules(read_rules(own), 0)) &&
+              add_rules(read_rules(root_ + "/.gitignore"), 0);
+  general_ = reaches_.size();
+}
+
+bool IgnoreFilter::matches(std::string_view lower) const {
+  return std::any_of(reaches_.begin(), reaches_.end(), [&](const Reach& reach) {
+    return reach.rules.may_match(lower.substr(reach.from));
+  });
+}
+
+// Forgets the levels that `directory` does not share with directory_.
+void IgnoreFilter::leave_for(std::string_view directory) {
+  auto common = static_cast<size_t>(
+      std::ranges::mismatch(directory, directory_).in1 - directory.begin());
+  auto is_shared = [&](const Level& level) {
+    return level.end <= common &&
+           (level.end == directory.size() || directory[level.end] == '/');
+  };
+  while (!levels_.empty() && !is_shared(levels_.back())) levels_.pop_back();
+  size_t kept = levels_.empty() ? general_ : levels_.back().reaches;
+  reaches_.erase(reaches_.begin() + static_cast<long>(kept), reaches_.end());
+}
+
+bool IgnoreFilter::enter(std::string_view directory) {
+  if (directory_ == directory) return !directory_may_;
+  leave_for(directory);
+  directory_ = directory;
+  directory_may_ = true;  // until all above it is known
+  std::string lower = folded(directory);
+  Level last = levels_.empty() ? Level() : levels_.back();
+  for (size_t at = levels_.empty() ? 0 : last.end + 1; at < directory.size();) {
+    size_t end = std::min(directory.find('/', at), directory.size());
+    if (matches(std::string_view(lower).substr(0, end))) return false;
+    std::string real = root_ + "/" + std::string(directory.substr(0, end));
+    last.exists = last.exists && sys::statat(AT_FDCWD, real).has_value();
+    if (last.exists && !add_rules(read_rules(real + "/.gitignore"), end + 1))
+      return false;
+    last.end = end;
+    last.reaches = reaches_.size();
+    levels_.push_back(last);
+    at = end + 1;
+  }
+  directory_may_ = false;
+  return true;
 }
 
 bool IgnoreFilter::may_ignore(std::string_view path) {
-  if (!ordinary_) {
-    ordinary_ = is_ordinary();
-    if (*ordinary_) {
-      general_.push_back(read_rules(root_ + "/.git/info/exclude"));
-      if (std::string own = user_file("ignore"); !own.empty())
-        general_.push_back(read_rules(own));
-    }
-  }
+  start();
   if (!*ordinary_) return true;
-  std::string lower = folded(path);
-  auto matches = [](const Rules& rules, std::string_view below) {
-    return !rules ||
-           std::any_of(rules->begin(), rules->end(), [&](const Glob& glob) {
-             return glob.covers(below, true);
-           });
-  };
-  for (const Rules& rules : general_)
-    if (matches(rules, lower)) return true;
-  // Each directory above speaks of what lies beneath it.
-  for (size_t at = 0; at != std::string_view::npos;) {
-    std::string_view directory = path.substr(0, at == 0 ? 0 : at - 1);
-    if (matches(rules_in(directory), std::string_view(lower).substr(at)))
-      return true;
-    size_t slash = path.find('/', at);
-    at = slash == std::string_view::npos ? slash : slash + 1;
-  }
-  return false;
+  size_t slash = path.rfind('/');
+  if (!enter(slash == std::string_view::npos ? "" : path.substr(0, slash)))
+    return true;
+  return matches(folded(path));
 }
 
 }  // namespace stoplog::diff

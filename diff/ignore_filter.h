@@ -14,10 +14,10 @@
 // Not thread-safe.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/glob.h"
@@ -29,20 +29,56 @@ class IgnoreFilter {
   // Absolute path of a work tree. Reads nothing yet.
   explicit IgnoreFilter(std::string root) : root_(std::move(root)) {}
 
+  // Cheapest for paths in order: what was found of a directory serves the next
+  // path in it.
   bool may_ignore(std::string_view path);
 
  private:
+  // The rules of one file, letters folded. Most are a plain name or an ending
+  // and need no pattern to be run.
+  struct RuleSet {
+    std::unordered_set<std::string> names;  // "build", "build/"
+    std::vector<std::string> endings;       // of "*.o"
+    std::vector<Glob> others;
+    bool empty() const {
+      return names.empty() && endings.empty() && others.empty();
+    }
+    void add(Glob glob, std::string pattern);
+    // `below` is a path beneath the file's directory, none of whose parents
+    // matches.
+    bool may_match(std::string_view below) const;
+  };
   // Unset: the file is not to be understood by us.
-  using Rules = std::optional<std::vector<Glob>>;
+  using Rules = std::optional<RuleSet>;
+  // Rules that speak of a directory's content, and where theirs begins in a
+  // path.
+  struct Reach {
+    RuleSet rules;
+    size_t from = 0;
+  };
+  // A directory on the way to the last path that nothing ignores.
+  struct Level {
+    size_t end = 0;      // of its name in directory_
+    size_t reaches = 0;  // of reaches_: those that hold in it
+    bool exists = true;  // in the real tree, which alone has rules
+  };
   static Rules read_rules(const std::string& file);
   static Rules parse_rules(std::string_view text);
   bool is_ordinary() const;
-  const Rules& rules_in(std::string_view directory);
+  void start();
+  bool add_rules(Rules rules, size_t from);
+  bool matches(std::string_view lower) const;
+  // Makes `directory` the one that reaches_ speaks of; false: maybe ignored.
+  bool enter(std::string_view directory);
+  void leave_for(std::string_view directory);
 
   std::string root_;
   std::optional<bool> ordinary_;
-  std::vector<Rules> general_;  // info/exclude and the user's
-  std::map<std::string, Rules, std::less<>> directories_;
+  size_t general_ = 0;  // of reaches_: the user's, and those at the top
+  std::string directory_;
+  std::vector<Level> levels_;
+  std::vector<Reach> reaches_;
+  bool directory_may_ = false;  // something may ignore directory_ itself
 };
 
 }  // namespace stoplog::diff

@@ -2,6 +2,8 @@
 #include "diff/windows.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace stoplog::diff {
 namespace {
@@ -16,7 +18,7 @@ constexpr uint32_t kStep = 4;
 // How many lines, of both sides together, are skipped in search of a run.
 constexpr uint32_t kReach = 64;
 // How many comparisons of two lines are worth sparing the line differ.
-constexpr uint64_t kComparisons = 256;
+constexpr uint64_t kComparisons = 1024;
 
 class Finder {
  public:
@@ -117,6 +119,21 @@ class Finder {
   std::vector<Window> windows_;
 };
 
+bool is_single(const Lines& lines, uint32_t begin, uint32_t count,
+               std::string_view line) {
+  uint32_t found = 0;
+  for (uint32_t i = begin; i < begin + count; i++) found += lines[i] == line;
+  return found == 1;
+}
+
+// What goes and comes from `from` up to, without, a line of each side.
+void add_part(const Edit& from, uint32_t old_line, uint32_t new_line,
+              std::vector<Edit>& out) {
+  Edit part{from.old_line, old_line - from.old_line, from.new_line,
+            new_line - from.new_line};
+  if (part.old_count + part.new_count > 0) out.push_back(part);
+}
+
 // Whether lines could as well be marked one further up or down.
 bool can_move(const Lines& lines, uint32_t begin, uint32_t count) {
   if (count == 0) return false;
@@ -132,18 +149,36 @@ std::vector<Window> find_windows(const Lines& a, const Lines& b) {
   return Finder(a, b).run();
 }
 
-bool parts_are_shortest(const Lines& a, const Lines& b, const Window& window) {
+bool settle_parts(const Lines& a, const Lines& b, Window& window) {
   uint64_t gone = 0, come = 0;
   for (const Edit& part : window.parts) {
     gone += part.old_count;
     come += part.new_count;
   }
   if (gone * come > kComparisons) return false;
-  for (const Edit& x : window.parts)
-    for (uint32_t i = x.old_line; i < x.old_line + x.old_count; i++)
+  std::vector<Edit> settled;
+  for (const Edit& x : window.parts) {
+    Edit rest = x;  // begins after the last line that is kept
+    for (uint32_t i = x.old_line; i < x.old_line + x.old_count; i++) {
+      std::optional<uint32_t> same;
       for (const Edit& y : window.parts)
-        for (uint32_t j = y.new_line; j < y.new_line + y.new_count; j++)
-          if (a[i] == b[j]) return false;
+        for (uint32_t j = y.new_line; j < y.new_line + y.new_count; j++) {
+          if (a[i] != b[j]) continue;
+          // In another order, or in two places: there is more than one answer.
+          if (same || &y != &x || j < rest.new_line) return false;
+          same = j;
+        }
+      if (!same) continue;
+      if (!is_single(a, window.old_begin, window.old_count, a[i]) ||
+          !is_single(b, window.new_begin, window.new_count, a[i]))
+        return false;
+      add_part(rest, i, *same, settled);
+      rest.old_line = i + 1;
+      rest.new_line = *same + 1;
+    }
+    add_part(rest, x.old_line + x.old_count, x.new_line + x.new_count, settled);
+  }
+  window.parts = std::move(settled);
   return true;
 }
 

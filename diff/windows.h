@@ -22,7 +22,9 @@ std::vector<Window> find_windows(const Lines& a, const Lines& b);
 
 // True when no differ could keep more lines than stand between the window's
 // parts: nothing that goes is among what comes (count each line on both sides).
-bool parts_are_shortest(const Lines& a, const Lines& b, const Window& window);
+// A line that goes and comes once, and stands nowhere else in the window, is
+// kept: parts are cut there first.
+bool settle_parts(const Lines& a, const Lines& b, Window& window);
 // True when a part could as well be marked a line further up or down.
 bool parts_can_move(const Lines& a, const Lines& b, const Window& window);
 

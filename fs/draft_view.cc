@@ -67,24 +67,32 @@ class JournalView : public DraftView {
     const Held* held = nullptr;
     std::optional<std::string> lower;
   };
+  // What stands at a path of the base, as one look at it found.
+  struct Seen {
+    std::string path;
+    std::optional<sys::Stat> now;
+  };
   Result<Place> resolve(const RelPath& path) const;
   Result<std::optional<NodeState>> base_state(const std::string& path) const;
   Result<NodeState> base_state_of(const sys::Stat& st, const std::string& path,
                                   const std::string& target,
-                                  const SegmentRange* content) const;
+                                  const SegmentRange* content,
+                                  Seen* seen = nullptr) const;
   Result<std::shared_ptr<const Content>> base_content(
       const sys::Stat& st, const std::string& path) const;
   // `before`, when set, is the state of the base where the node stands.
   Result<NodeState> held_state(const Held& node,
                                const NodeState* before = nullptr) const;
   Result<RawChange> change_at(const Held& node, size_t link,
-                              const std::string& path) const;
+                              const std::string& path,
+                              Seen* seen = nullptr) const;
   Status add_node(const Held& node, Found& found) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,
                      Found& found) const;
   // Base paths whose node has another path in the draft.
   using Left = std::set<std::string, std::less<>>;
-  Status note_drift(RawChange& change, const Left& left) const;
+  Status note_drift(RawChange& change, const Left& left,
+                    const Seen& seen) const;
   bool detaches(const Held& node) const;
 
   // Shared with contents, which may outlive the view: they use the seals and
@@ -136,13 +144,16 @@ Result<std::shared_ptr<const Content>> JournalView::base_content(
 
 // The state of the base as recorded; the rest (xattrs, a symlink's target) is
 // read now, as long as the same file stands there.
-Result<NodeState> JournalView::base_state_of(
-    const sys::Stat& st, const std::string& path, const std::string& target,
-    const SegmentRange* content) const {
+Result<NodeState> JournalView::base_state_of(const sys::Stat& st,
+                                             const std::string& path,
+                                             const std::string& target,
+                                             const SegmentRange* content,
+                                             Seen* seen) const {
   NodeState state = plain_state(st);
   auto fd = open_deep(base_->get(), path, O_PATH);
   auto now = fd ? sys::fstat(fd->get())
                 : Result<sys::Stat>(std::unexpected(Error(ENOENT)));
+  if (now && seen != nullptr) *seen = {path, *now};
   bool same = now && identity_of(*now) == identity_of(st);
   if (same) state.xattrs = TRY_CTX(read_xattrs(fd->get()), path);
   if (state.type == Type::kSymlink) {
@@ -300,7 +311,8 @@ bool tells(const Held& node, const Link& link) {
 }
 
 Result<RawChange> JournalView::change_at(const Held& node, size_t link,
-                                         const std::string& path) const {
+                                         const std::string& path,
+                                         Seen* seen) const {
   RawChange change;
   change.path = TRY(RelPath::parse(path));
   auto origin = state_.base_path(node.links[link]);
@@ -309,7 +321,7 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
         node.body && node.body->has_base ? &node.body->base : nullptr;
     sys::Stat st = node.body ? node.body->lower : *node.base;
     change.before =
-        TRY_CTX(base_state_of(st, *origin, node.target, taken), *origin);
+        TRY_CTX(base_state_of(st, *origin, node.target, taken, seen), *origin);
     if (*origin != path) change.from = TRY(RelPath::parse(*origin));
   }
   bool here = change.before && origin == state_.origin_of(node);
@@ -369,9 +381,12 @@ Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
   return {};
 }
 
-Status JournalView::note_drift(RawChange& change, const Left& left) const {
+Status JournalView::note_drift(RawChange& change, const Left& left,
+                               const Seen& seen) const {
   const RelPath& at = change.from ? *change.from : change.path;
-  auto now = TRY(stat_beneath(base_->get(), at.str()));
+  auto now = seen.now && seen.path == at.str()
+                 ? seen.now
+                 : TRY(stat_beneath(base_->get(), at.str()));
   if (replaced_.contains(at.str())) return {};
   if (!change.before) {
     // Something of the base stands here still when its node moved in the
@@ -409,7 +424,7 @@ Result<std::vector<RawChange>> JournalView::changes() const {
   for (const auto& [path, change] : found)
     if (change.from) left.insert(change.from->str());
   for (auto& [path, change] : found) {
-    TRY(note_drift(change, left));
+    TRY(note_drift(change, left, {}));
     list.push_back(std::move(change));
   }
   return list;
@@ -445,17 +460,18 @@ Status JournalView::each_change(
   std::ranges::stable_sort(places, {}, &Spot::path);
   for (size_t i = 0; i < places.size();) {
     Found found;  // of one path
+    Seen seen;
     RelPath path = places[i].path;
     for (; i < places.size() && places[i].path == path; ++i) {
       const Spot& place = places[i];
       if (place.node != nullptr)
         found.insert_or_assign(
-            path, TRY(change_at(*place.node, place.link, path.str())));
+            path, TRY(change_at(*place.node, place.link, path.str(), &seen)));
       else
         TRY(add_deleted(path.str(), *place.deleted, found));
     }
     RawChange& change = found.begin()->second;
-    TRY(note_drift(change, {}));
+    TRY(note_drift(change, {}, seen));
     TRY(visit(std::move(change)));
   }
   return {};

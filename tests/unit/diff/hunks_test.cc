@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <random>
 
+#include "base/strings.h"
 #include "catch_shim.h"
 #include "diff/hunks.h"
 #include "diff/windows.h"
+#include "two_trees.h"
 
 using namespace stoplog;
 using namespace stoplog::diff;
@@ -186,8 +191,8 @@ TEST_CASE("edits that are found without the library are the shortest") {
     for (auto& line : edited) b += line;
     Lines x(std::make_shared<const std::string>(a));
     Lines y(std::make_shared<const std::string>(b));
-    for (const Window& w : find_windows(x, y)) {
-      if (!parts_are_shortest(x, y, w)) continue;
+    for (Window& w : find_windows(x, y)) {
+      if (!settle_parts(x, y, w)) continue;
       (parts_can_move(x, y, w) ? moved : without)++;
       uint64_t gone = 0, come = 0;
       for (const Edit& part : w.parts)
@@ -207,6 +212,54 @@ TEST_CASE("edits that are found without the library are the shortest") {
   }
   CHECK(without > 300);
   CHECK(moved > 20);
+}
+
+TEST_CASE("edits between lines that stay are git's own") {
+  // Changes so close together that no run of common lines is between them.
+  TwoTrees trees;
+  std::mt19937 engine(12);
+  std::map<std::string, std::string> ours;
+  for (int i = 0; i < 400; i++) {
+    unsigned kinds = i % 2 == 0 ? 1000 : 12;
+    std::vector<std::string> lines(engine() % 12 + 1);
+    for (auto& line : lines) line = std::to_string(engine() % kinds) + "\n";
+    auto edited = lines;
+    for (size_t k = engine() % 4 + 1; k > 0; k--) {
+      size_t at = engine() % edited.size();
+      std::string line = std::to_string(engine() % kinds) + "\n";
+      if (engine() % 2 == 0) edited[at] = line;
+      if (engine() % 2 == 0) edited.insert(edited.begin() + long(at), line);
+    }
+    std::string a, b, name = fmt::format("{:03}", i);
+    for (auto& line : lines) a += line;
+    for (auto& line : edited) b += line;
+    trees.write(trees.base() + "/" + name, a);
+    trees.write(trees.draft() + "/" + name, b);
+    TextDiff text = compare(a, b);
+    for (const Hunk& h : make_hunks(text, 0)) {
+      auto range = [](uint32_t start, uint32_t count) {
+        return count == 1 ? fmt::format("{}", start)
+                          : fmt::format("{},{}", start, count);
+      };
+      ours[name] +=
+          fmt::format("@@ -{} +{} @@\n", range(h.old_start, h.old_lines),
+                      range(h.new_start, h.new_lines));
+    }
+  }
+  std::map<std::string, std::string> theirs;
+  std::string name;
+  std::string said = trees.output("git diff --no-index -U0 '" + trees.base() +
+                                  "' '" + trees.draft() + "'");
+  for (std::string_view line : split(said, '\n')) {
+    if (line.starts_with("diff ")) name = line.substr(line.size() - 3);
+    if (line.starts_with("@@")) theirs[name] += std::string(line) + "\n";
+  }
+  CHECK(ours.size() > 300);
+  for (const auto& [file, hunks] : ours) {
+    INFO(file);
+    CHECK(theirs[file] == hunks);
+  }
+  CHECK(ours.size() == theirs.size());
 }
 
 TEST_CASE("known edits are taken when they fit and found anew when not") {
