@@ -38,7 +38,7 @@ FileDecision PlanDecisions::get(const diff::Change& change,
   out.reason = opinion->reason;
   bool parts = text != nullptr && has_parts(change);
   bool whole = decision != nullptr && decision->edits.empty() &&
-               opinion->decided != gate::Decided::kNone;
+               opinion->decided != gate::Decided::kNone && !opinion->undecided;
   if (!parts || whole) {
     if (opinion->decided == gate::Decided::kApproved)
       out.whole = Verdict::kApproved;

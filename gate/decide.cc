@@ -42,21 +42,35 @@ bool is_text(const diff::Change& change) {
          text_file(change.after);
 }
 
-// The reason of a rejected edit that is back in this change.
-Result<std::optional<std::string>> known_again(const Plan& plan,
-                                               const diff::Change& change) {
+const RejectedEdit* find_rejected(const Plan& plan, const RelPath& path,
+                                  const diff::TextDiff& text, size_t index) {
+  Sha256Digest digest = edit_text_digest(text, index);
+  auto it = std::ranges::find_if(plan.rejected, [&](const RejectedEdit& edit) {
+    return edit.path == path && edit.text == digest;
+  });
+  return it == plan.rejected.end() ? nullptr : &*it;
+}
+
+// What is known of this change from edits that were rejected before and are
+// back in it: the others are undecided.
+std::optional<Opinion> known_again(const Plan& plan,
+                                   const diff::Change& change) {
   bool any = std::any_of(
       plan.rejected.begin(), plan.rejected.end(),
       [&](const RejectedEdit& edit) { return edit.path == change.path; });
   if (!any || !is_text(change)) return std::nullopt;
   auto text = text_of(change);
   if (!text) return std::nullopt;
+  size_t known = 0;
+  Opinion opinion;
   for (size_t i = 0; i < text->edits.size(); ++i) {
-    Sha256Digest digest = edit_text_digest(*text, i);
-    for (const RejectedEdit& edit : plan.rejected)
-      if (edit.path == change.path && edit.text == digest) return edit.reason;
+    const RejectedEdit* edit = find_rejected(plan, change.path, *text, i);
+    if (edit != nullptr && known++ == 0) opinion.reason = edit->reason;
   }
-  return std::nullopt;
+  if (known == 0) return std::nullopt;
+  opinion.undecided = known < text->edits.size() || change.mode_changed;
+  opinion.decided = opinion.undecided ? Decided::kPartial : Decided::kRejected;
+  return opinion;
 }
 
 Result<Opinion> opinion_on_parts(const Plan& plan, const Decision& decision,
@@ -91,12 +105,13 @@ Result<Opinion> opinion_on_parts(const Plan& plan, const Decision& decision,
 
 // The parts without a verdict; those that have one keep it.
 Status approve_rest(Plan& plan, const diff::Change& change,
-                    const Signature& by) {
+                    const Opinion& before, const ApproveRequest& request) {
   diff::TextDiff text = TRY(text_of(change));
   auto verdicts = edit_verdicts(plan, change, text);
-  const Decision& before = *plan.find(change.path);
-  Decision decision = TRY(decision_on(change, Verdict::kApproved, by));
-  decision.confirmed = before.confirmed;
+  // None when all that is known are edits rejected before an earlier commit.
+  const Decision* made = plan.find(change.path);
+  Decision decision = TRY(decision_on(change, Verdict::kApproved, request.by));
+  decision.confirmed = request.danger || (made != nullptr && made->confirmed);
   decision.reason = before.reason;
   bool whole = true;
   auto add = [&](const Sha256Digest& part, std::optional<Verdict> verdict) {
@@ -106,7 +121,8 @@ Status approve_rest(Plan& plan, const diff::Change& change,
   for (size_t i = 0; i < verdicts.size(); ++i)
     add(diff::edit_digest(text, i), verdicts[i]);
   if (change.mode_changed)
-    add(mode_digest(change), mode_verdict(before, change));
+    add(mode_digest(change),
+        made == nullptr ? std::nullopt : mode_verdict(*made, change));
   if (whole) decision.edits.clear();
   plan.set(std::move(decision));
   return {};
@@ -119,7 +135,7 @@ Result<bool> stands(Plan& plan, const diff::Change& change,
                     ApproveReport& report) {
   Opinion before = TRY(opinion(plan, change));
   if (request.keep_rejected && !shy && before.undecided) {
-    TRY(approve_rest(plan, change, request.by));
+    TRY(approve_rest(plan, change, before, request));
     report.approved.push_back(change.path);
     return true;
   }
@@ -168,9 +184,9 @@ Result<Opinion> opinion(const Plan& plan, const diff::Change& change) {
     // A rejected change that became another one is simply undecided.
     opinion.stale = decision->verdict == Verdict::kApproved;
   }
-  if (auto reason = TRY(known_again(plan, change))) {
-    opinion.decided = Decided::kRejected;
-    opinion.reason = *reason;
+  if (auto known = known_again(plan, change)) {
+    known->stale = opinion.stale;
+    return *known;
   }
   return opinion;
 }
@@ -315,7 +331,8 @@ std::vector<std::optional<Verdict>> edit_verdicts(const Plan& plan,
   const Decision* decision = plan.find(change.path);
   if (decision != nullptr && decision->edits.empty()) {
     auto whole = opinion(plan, change);
-    if (whole && !whole->stale && whole->decided != Decided::kNone) {
+    if (whole && !whole->stale && !whole->undecided &&
+        whole->decided != Decided::kNone) {
       verdicts.assign(text.edits.size(), decision->verdict);
       return verdicts;
     }
@@ -326,11 +343,8 @@ std::vector<std::optional<Verdict>> edit_verdicts(const Plan& plan,
       for (const EditDecision& edit : decision->edits)
         if (edit.edit == digest) verdicts[i] = edit.verdict;
     }
-    if (verdicts[i]) continue;
-    Sha256Digest words = edit_text_digest(text, i);
-    for (const RejectedEdit& edit : plan.rejected)
-      if (edit.path == change.path && edit.text == words)
-        verdicts[i] = Verdict::kRejected;
+    if (!verdicts[i] && find_rejected(plan, change.path, text, i) != nullptr)
+      verdicts[i] = Verdict::kRejected;
   }
   return verdicts;
 }

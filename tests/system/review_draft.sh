@@ -86,6 +86,12 @@ undecided() {
   same partial "$(sl status --json | jq -r '.changes[0].decision')"
   sl status >out 2>&1
   grep -q '1 change to decide' out || fail "$(cat out)"
+  # A plain commit takes what is approved; the rest stays what it was.
+  sl commit >/dev/null
+  same 'five 30 55' "$(echo $(sed -n '5p;30p;55p' f))"
+  same partial "$(sl status --json | jq -r '.changes[0].decision')"
+  sl status >out 2>&1
+  grep -q '1 change to decide' out || fail "$(cat out)"
   sl commit -a -y >/dev/null
   same 'five thirty 55' "$(echo $(sed -n '5p;30p;55p' f))"
   same rejected "$(sl status --json | jq -r '.changes[0].decision')"

@@ -249,6 +249,61 @@ TEST_CASE("approved hunks are committed exactly and the others stay held") {
   }
 }
 
+TEST_CASE(
+    "an undecided hunk beside a rejected one is not rejected after a commit") {
+  Desk desk;
+  change_three_lines(desk);
+  auto decide = [&](size_t edit, Verdict verdict) {
+    const diff::Change& change = desk.set.changes[0];
+    REQUIRE(decide_edits(
+        desk.plan, change, *text_of(change),
+        {.edits = {edit}, .verdict = verdict, .reason = "no", .by = {}}));
+  };
+  decide(0, Verdict::kApproved);
+  decide(1, Verdict::kRejected);
+  auto result = desk.commit_now();
+  REQUIRE(result);
+  CHECK(get(desk.ws + "/f") == numbered_lines(100, {{10, "TEN"}}));
+  retire(desk.plan, *result);
+  desk.look();
+  REQUIRE(desk.set.changes.size() == 1);
+  const diff::Change& change = desk.set.changes[0];
+  auto now = opinion(desk.plan, change);
+  CHECK(now->decided == Decided::kPartial);
+  CHECK(now->undecided);
+  CHECK_FALSE(now->approves);
+  CHECK(now->reason == "no");
+  CHECK(edit_verdicts(desk.plan, change, *text_of(change)) ==
+        std::vector<std::optional<Verdict>>{Verdict::kRejected, std::nullopt});
+  // What is rejected stays so; the rest is for `commit -a` to take.
+  ApproveRequest all;
+  all.all = all.keep_rejected = true;
+  CHECK(approve(desk.plan, desk.set, all)->approved == std::vector{path("f")});
+  REQUIRE(desk.commit_now());
+  CHECK(get(desk.ws + "/f") ==
+        numbered_lines(100, {{10, "TEN"}, {90, "NINETY"}}));
+}
+
+TEST_CASE("a new hunk in a file that was rejected is undecided") {
+  Desk desk;
+  change_three_lines(desk);
+  RejectRequest request{.paths = {path("f")}, .reason = "no"};
+  REQUIRE(reject(desk.plan, desk.set, request));
+  CHECK(opinion(desk.plan, desk.set.changes[0])->decided == Decided::kRejected);
+  put(desk.draft + "/f",
+      numbered_lines(
+          100, {{10, "TEN"}, {50, "FIFTY"}, {70, "SEVENTY"}, {90, "NINETY"}}));
+  desk.look();
+  const diff::Change& change = desk.set.changes[0];
+  auto now = opinion(desk.plan, change);
+  CHECK(now->decided == Decided::kPartial);
+  CHECK(now->undecided);
+  auto rejected = Verdict::kRejected;
+  CHECK(edit_verdicts(desk.plan, change, *text_of(change)) ==
+        std::vector<std::optional<Verdict>>{rejected, rejected, std::nullopt,
+                                            rejected});
+}
+
 TEST_CASE("commit -a takes the undecided hunks and not the rejected ones") {
   Desk desk;
   change_three_lines(desk);
