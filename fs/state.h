@@ -283,6 +283,8 @@ class State {
   struct BaseIndex {
     std::unordered_map<std::string, Serial> dirs;
     std::unordered_multimap<std::string, Serial> moved, read_at;
+    // Nodes in a directory that the draft moved, by the place of their base.
+    std::unordered_map<std::string, Serial> carried;
     std::unordered_map<std::string, Identity> committed;  // what stands now
   };
   BaseIndex base_index(const BaseMapRecord& r) const;
@@ -306,6 +308,8 @@ class State {
   bool part_from_group(Held& node, size_t at, const BaseChange& change,
                        const BaseIndex& index);
   bool base_under_move(const BaseChange& change, const BaseIndex& known);
+  bool is_carried(const Held& node) const;
+  void base_of_carried(const BaseChange& change, const BaseIndex& known);
   void orphan_moved(const BaseChange& change, const BaseIndex& index);
   void read_elsewhere(const BaseChange& change, const BaseIndex& index);
   std::map<std::string, Deleted> left_behind(const BaseMapRecord& r);

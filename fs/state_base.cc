@@ -78,6 +78,9 @@ State::BaseIndex State::base_index(const BaseMapRecord& r) const {
         index.moved.emplace(link.origin, serial);
     if (node->is_file() && !node->lower_path.empty())
       index.read_at.emplace(node->lower_path, serial);
+    if (is_carried(*node))
+      if (auto origin = origin_of(*node))
+        index.carried.emplace(*origin, serial);
   }
   return index;
 }
@@ -241,9 +244,40 @@ bool State::base_under_move(const BaseChange& change, const BaseIndex& known) {
   return false;
 }
 
+// Its name is its base's, and a directory above it was moved.
+bool State::is_carried(const Held& node) const {
+  if (!node.base || !node.lower_path.empty()) return false;
+  const Held* at = &node;
+  while (at != nullptr && at->lower_path.empty() && !at->links.empty())
+    at = find(at->links.front().parent);
+  return at != nullptr && !at->lower_path.empty();
+}
+
+// The draft moved a directory above what changed in the real tree (a commit
+// that it went back past, an undo): what it holds of it stands on that now.
+void State::base_of_carried(const BaseChange& change, const BaseIndex& known) {
+  auto it = known.carried.find(change.path.str());
+  Held* node = it != known.carried.end() ? find(it->second) : nullptr;
+  if (node == nullptr || !node->base || node->links.empty()) return;
+  if ((node->mode & S_IFMT) == (change.now->mode & S_IFMT)) {
+    unindex(*node);
+    *node->base = *change.now;
+    stand_on(*node, *change.now);
+    index(*node);
+    return;
+  }
+  // Something else stands there now, which the draft's own hides.
+  note_deleted(change.path.str(), {.base = *change.now});
+  Link& link = node->links.front();
+  link.from = LinkFrom::kNew;
+  link.shadows = true;
+  own_wholly(*node);
+}
+
 void State::base_stands(const BaseChange& change, Position reviewed,
                         const BaseIndex& known) {
   const std::string& path = change.path.str();
+  base_of_carried(change, known);
   size_t at = 0;
   Held* node = find_path(change.path, &at);
   if (node == nullptr && change.rest_held && base_under_move(change, known))

@@ -41,9 +41,18 @@ class Origins {
     return it == serials_.end() ? 0 : it->second;
   }
   void add(const std::string& path, Serial serial) { serials_[path] = serial; }
+  // Directories that a later commit took away, as they were.
+  void removed(const std::string& path, const sys::Stat& st) {
+    removed_.emplace(path, st);
+  }
+  const sys::Stat* find_removed(const std::string& path) const {
+    auto it = removed_.find(path);
+    return it == removed_.end() ? nullptr : &it->second;
+  }
 
  private:
   std::unordered_map<std::string, Serial> serials_;
+  std::unordered_map<std::string, sys::Stat> removed_;
 };
 
 namespace {
@@ -62,15 +71,19 @@ Result<Serial> hold_dir(State& state, int base, const RelPath& path,
   // Gone, or something of the draft's own stands there.
   if (State::child(*state.find(parent), path.name())) return 0;
   auto fd = open_deep(base, path.str(), O_PATH);
-  if (!fd) return 0;
-  sys::Stat st = TRY(sys::fstat(fd->get()));
-  if (!S_ISDIR(st.mode)) return 0;
+  std::optional<sys::Stat> st;
+  if (fd) st = TRY(sys::fstat(fd->get()));
+  if (!st || !S_ISDIR(st->mode)) {
+    const sys::Stat* was = origins.find_removed(path.str());
+    if (was == nullptr) return 0;
+    st = *was;
+  }
   Serial serial = state.next_serial();
   TRY(put(state, AdoptRecord{.serial = serial,
                              .parent = parent,
                              .name = std::string(path.name()),
-                             .ino = free_ino(state, st.ino),
-                             .base = st}));
+                             .ino = free_ino(state, st->ino),
+                             .base = *st}));
   origins.add(path.str(), serial);
   return serial;
 }
@@ -206,6 +219,14 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change,
   Serial parent =
       TRY(hold_dir(state, base_->get(), change.path.parent(), origins));
   std::string name(change.path.name());
+  // Made in a directory that the draft did not show: to be gone like it.
+  if (parent == 0 && change.now && !change.before &&
+      !state.deleted().contains(change.path.str()))
+    return put(state, DeletedRecord{.path = change.path.str(),
+                                    .base = *change.now,
+                                    .target = {},
+                                    .command = 0,
+                                    .when = state.position()});
   // The draft did not show what the base had there.
   if (parent == 0 || State::child(*state.find(parent), name)) return {};
   if (!change.before) {
@@ -246,17 +267,23 @@ Status Tree::Impl::restore_one(State& state, const BaseChange& change,
 }
 
 Status Tree::Impl::restore_replaced(State& state, Position at) {
-  for (BaseMapRecord& map : TRY(base_maps_since(draft_dir_.get(), at))) {
+  std::vector<BaseMapRecord> maps = TRY(base_maps_since(draft_dir_.get(), at));
+  for (auto it = maps.begin(); it != maps.end(); ++it) {
+    BaseMapRecord& map = *it;
     // A discard changed nothing in the real tree: there is nothing to undo.
     std::erase_if(map.changes,
                   [](const BaseChange& change) { return is_discard(change); });
     std::vector<BaseChange> downward = map.changes;
     std::ranges::sort(downward, {}, &BaseChange::path);
     Origins origins(state);
+    for (auto later = it; later != maps.end(); ++later)
+      for (const BaseChange& change : later->changes)
+        if (change.before && !change.now && S_ISDIR(change.before->mode))
+          origins.removed(change.path.str(), *change.before);
     for (const BaseChange& change : downward)
       TRY_CTX(restore_one(state, change, origins), change.path.str());
     map.reviewed = 0;  // whatever is held stays held, over the new base
-    TRY(put(state, std::move(map)));
+    TRY(put(state, map));
   }
   return {};
 }

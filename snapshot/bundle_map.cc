@@ -33,6 +33,8 @@ void RecordMap::map(sys::Stat& st) const {
     here.size = st.size;
     here.mtime = st.mtime;
   }
+  // A commit that changed a mode alone is known by the ctime before and after.
+  if (!fs::same_time(st.ctime, seen.ctime)) here.ctime = st.ctime;
   if (st.mode != seen.mode) here.mode = st.mode;
   if (st.uid != seen.uid) here.uid = uid;
   if (st.gid != seen.gid) here.gid = gid;

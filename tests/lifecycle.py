@@ -10,7 +10,9 @@ over a real tree that is looked at after each step. Checked:
   was killed;
 - what was not approved is still held, and nothing else is;
 - an undo gives the real tree of before the commit, byte for byte;
-- a rollback gives the agent's tree of that moment.
+- a rollback gives the agent's tree of that moment;
+- a bundle of the draft comes through over a copy of the real tree: the same
+  change set, the same history.
 
 usage: lifecycle.py STOPLOG PLACE SEED STEPS
 """
@@ -286,6 +288,37 @@ class Life:
         if self.rows():
             self.see()
 
+    def carry(self):
+        """The draft as a file, taken over a copy of the tree with another state."""
+        draft = self.draft()
+        if not draft:
+            return
+        place = os.path.dirname(self.top)
+        there = os.path.join(place, "there")
+        bundle = os.path.join(place, "bundle")
+        shutil.rmtree(there, ignore_errors=True)
+        os.makedirs(f"{there}/state")
+        subprocess.run(["cp", "-a", self.top, f"{there}/w"], check=True)
+        self.call("export", bundle)
+        env = {**os.environ, "XDG_STATE_HOME": f"{there}/state"}
+
+        def both(*argv):
+            at = subprocess.run([self.program, *argv], cwd=f"{there}/w", env=env,
+                                capture_output=True, text=True, check=False)
+            if at.returncode:
+                raise Failed(f"there: exit {at.returncode}: {' '.join(argv)}: {at.stderr}")
+            return at.stdout, self.call(*argv).stdout if argv[0] != "import" else ""
+
+        both("import", bundle)
+        ours, theirs = (json.loads(t) for t in both("status", "--json"))
+        if ours["digest"] != theirs["digest"]:
+            raise Failed(f"another change set there: {ours['changes']}, not {theirs['changes']}")
+        marks = [m for d, m in self.marks if d == draft]
+        for mark in marks[:1] + marks[len(marks) // 2:][:1]:
+            a, b = both("diff", "--no-pager", "--from", mark)
+            if a != b:
+                raise Failed(f"another diff from {mark} there: {a}, not {b}")
+
     def step(self):
         action = self.random.choice([self.edit] * 6 + [self.commit] * 3 + [
             self.undo, self.rollback, self.discard, self.kill, self.host_edit])
@@ -305,8 +338,10 @@ def main(program, place, seed, steps):
     shutil.rmtree(place, ignore_errors=True)
     life = Life(program, place, int(seed))
     try:
-        for _ in range(int(steps)):
+        for step in range(int(steps)):
             life.step()
+            if step % 8 == 7:
+                life.carry()
         life.call("log", "--verify")
     except Failed as failed:
         print("\n".join("  " + line for line in life.log[-int(os.environ.get("LOG", 40)):]))

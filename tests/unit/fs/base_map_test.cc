@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a commit did to the real tree is told to the draft (BaseMapRecord): what
-// was committed is clean, the rest stays held, and a rollback goes past it.
+// was committed is clean, the rest stays held.
 #include "catch_shim.h"
 #include "timeline_fixture.h"
 
@@ -275,65 +275,6 @@ TEST_CASE("after commit and undo the draft shows the real tree") {
   CHECK(f.list("") == "HACKING.md old");
   CHECK(f.create("new.txt", "again") == 0);
   CHECK(changed_paths(f) == "new.txt");
-}
-
-namespace {
-
-struct TextContent : Content {
-  explicit TextContent(std::string t) : text(std::move(t)) {}
-  uint64_t size() const override { return text.size(); }
-  Result<size_t> read(uint64_t offset,
-                      std::span<std::byte> out) const override {
-    if (offset >= text.size()) return 0;
-    size_t n = std::min(out.size(), text.size() - offset);
-    std::memcpy(out.data(), text.data() + offset, n);
-    return n;
-  }
-  std::string text;
-};
-
-}  // namespace
-
-TEST_CASE("rolling back past a commit shows what it replaced as held") {
-  TreeFixture f;
-  std::map<Sha256Digest, std::string> store;
-  f.options.objects = [&](const Sha256Digest& digest)
-      -> Result<std::shared_ptr<const Content>> {
-    return std::make_shared<TextContent>(store.at(digest));
-  };
-  auto keep = [&](const std::string& text) {
-    store[sha256(text)] = text;
-    return sha256(text);
-  };
-  f.base.write("edit", "original");
-  f.base.write("gone", "was here");
-  f.open();
-  Position start = marked(f);
-  f.write("edit", "Original");
-  f.create("made", "made");
-  f.unlink("gone");
-  Position reviewed = marked(f);
-  std::vector<BaseChange> changes;
-  changes.push_back(commit_file(f, "edit", "Original"));
-  changes.back().preimage = keep("original");
-  changes.push_back(commit_file(f, "made", "made"));
-  BaseChange removed;
-  removed.path = *RelPath::parse("gone");
-  removed.before = stat_of(f, "gone");
-  removed.preimage = keep("was here");
-  stdfs::remove(f.base / "gone");
-  changes.push_back(removed);
-  REQUIRE(f.tree->commit_base(reviewed, changes));
-  CHECK(changed_paths(f) == "");
-  auto back = f.tree->rollback(start);
-  if (!back) FAIL(back.error().text());
-  CHECK(f.read("edit") == "original");
-  CHECK(f.read("gone") == "was here");
-  CHECK(f.at("made") == 0);
-  CHECK(changed_paths(f) == "edit gone made");
-  f.reopen();
-  CHECK(f.read("edit") == "original");
-  CHECK(f.list("") == "edit gone");
 }
 
 TEST_CASE("what was deleted in a directory that moved stays deleted") {

@@ -37,15 +37,15 @@ Status read_all_sections(int fd) {
 
 const Progress kQuiet;
 
-Fd export_of(RandomHistory& h) {
+Fd export_of(TreeFixture& f) {
   Fd fd = memory_file();
   auto out = BundleWriter::create(fd.get(), 2);
   REQUIRE(out);
-  auto table = gather_base(h.f.draft.fd(), h.f.base.fd(), UINT64_MAX);
+  auto table = gather_base(f.draft.fd(), f.base.fd(), UINT64_MAX);
   if (!table) FAIL(table.error().text());
   REQUIRE(out->add("base", encode(*table)));
   auto done = export_tree(*out, {.prefix = "",
-                                 .draft_dir = h.f.draft.fd(),
+                                 .draft_dir = f.draft.fd(),
                                  .until = UINT64_MAX,
                                  .progress = kQuiet});
   if (!done) FAIL(done.error().text());
@@ -186,11 +186,11 @@ TEST_CASE("only names that an export writes are sections") {
 }
 
 TEST_CASE("a random history comes through a bundle with every mark") {
-  for (unsigned seed = 1; seed <= 20; ++seed) {
+  for (unsigned seed = 1; seed <= 30; ++seed) {
     INFO("seed " << seed);
-    RandomHistory h(seed, false);
+    RandomHistory h(seed, true);
     h.run(120);
-    Fd fd = export_of(h);
+    Fd fd = export_of(h.f);
     TempDir base, draft;
     std::filesystem::copy(h.f.base.path(), base.path(),
                           std::filesystem::copy_options::recursive);
@@ -201,13 +201,45 @@ TEST_CASE("a random history comes through a bundle with every mark") {
       CHECK(h.dump_over(draft.fd(), base.fd(), position) == text);
     }
     // And lives on.
-    TreeFixture again;
-    auto tree = fs::Tree::open(
-        {.draft_dir = draft.fd(), .base = base.fd(), .background = false});
+    auto tree = fs::Tree::open({.draft_dir = draft.fd(),
+                                .base = base.fd(),
+                                .background = false,
+                                .objects = h.f.options.objects});
     if (!tree) FAIL(tree.error().text());
     CHECK((*tree)->recovery_notes().empty());
-    REQUIRE((*tree)->rollback(h.marks.begin()->first));
+    const auto& [first, shown] = *h.marks.begin();
+    auto back = (*tree)->rollback(first);
+    if (!back) FAIL(back.error().text());
+    CHECK(h.dump_over(draft.fd(), base.fd(), back->position) == shown);
   }
+}
+
+TEST_CASE("a commit of a mode alone is known as one in a bundle") {
+  TreeFixture f;
+  f.base.write("tool", "#!");
+  f.open();
+  auto start = f.tree->mark(fs::MarkKind::kNamed, 0, "start");
+  REQUIRE(start);
+  REQUIRE(f.tree->setattr(f.at("tool"), {.set = fs::kSetMode, .mode = 0755},
+                          f.caller));
+  auto reviewed = f.tree->mark(fs::MarkKind::kNamed, 0, "reviewed");
+  fs::BaseChange change{.path = *RelPath::parse("tool")};
+  change.before = *sys::statat(f.base.fd(), "tool");
+  std::filesystem::permissions(f.base / "tool", std::filesystem::perms{0755});
+  change.now = *sys::statat(f.base.fd(), "tool");
+  REQUIRE(f.tree->commit_base(reviewed->position, {{change}}));
+  Fd fd = export_of(f);
+  TempDir base, draft;
+  std::filesystem::copy(f.base.path(), base.path(),
+                        std::filesystem::copy_options::recursive);
+  auto done = import_over(fd.get(), draft.fd(), base.fd());
+  if (!done) FAIL(done.error().text());
+  auto view = fs::open_view(
+      {.draft_dir = draft.fd(), .base = base.fd(), .at = start->position});
+  REQUIRE(view);
+  auto state = (*view)->draft_state(*RelPath::parse("tool"));
+  REQUIRE(state);
+  CHECK((*state)->mode == 0644);
 }
 
 TEST_CASE("a bundle over another base names what differs") {

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Going back past commits and undos: the tree of that moment over the real tree
+// of today, and nothing of it is drift.
+#include <cstring>
+
+#include "catch_shim.h"
+#include "timeline_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::fs;
+using namespace stoplog::test;
+namespace stdfs = std::filesystem;
+
+namespace {
+
+struct TextContent : Content {
+  explicit TextContent(std::string t) : text(std::move(t)) {}
+  uint64_t size() const override { return text.size(); }
+  Result<size_t> read(uint64_t offset,
+                      std::span<std::byte> out) const override {
+    if (offset >= text.size()) return 0;
+    size_t n = std::min(out.size(), text.size() - offset);
+    std::memcpy(out.data(), text.data() + offset, n);
+    return n;
+  }
+  std::string text;
+};
+
+// A tree whose commits keep what they replace.
+struct Committing : TreeFixture {
+  Committing() {
+    options.objects = [this](const Sha256Digest& digest)
+        -> Result<std::shared_ptr<const Content>> {
+      return std::make_shared<TextContent>(store.at(digest));
+    };
+  }
+  Sha256Digest keep(const std::string& text) {
+    store[sha256(text)] = text;
+    return sha256(text);
+  }
+  BaseChange put(const std::string& path, const std::string& text) {
+    std::optional<Sha256Digest> old;
+    if (stdfs::exists(base / path)) old = keep(base.read(path));
+    BaseChange change = commit_file(*this, path, text);
+    change.preimage = old;
+    return change;
+  }
+  BaseChange remove(const std::string& path) {
+    BaseChange change{.path = *RelPath::parse(path)};
+    change.before = stat_of(*this, path);
+    if (S_ISREG(change.before->mode)) change.preimage = keep(base.read(path));
+    stdfs::remove(base / path);
+    return change;
+  }
+  BaseChange make_dir(const std::string& path) {
+    stdfs::create_directory(base / path);
+    BaseChange change{.path = *RelPath::parse(path)};
+    change.now = stat_of(*this, path);
+    return change;
+  }
+  void commit(Position reviewed, const std::vector<BaseChange>& changes) {
+    auto done = tree->commit_base(reviewed, changes);
+    if (!done) FAIL(done.error().text());
+  }
+  void back(Position to) {
+    auto done = tree->rollback(to);
+    if (!done) FAIL(done.error().text());
+  }
+  std::string drifts() {
+    auto list = raw_changes(*this);
+    if (!list) return list.error().text();
+    std::string all;
+    for (const RawChange& change : *list)
+      if (change.drift) all += change.path.str() + ": " + *change.drift + "\n";
+    return all;
+  }
+  std::map<Sha256Digest, std::string> store;
+};
+
+}  // namespace
+
+TEST_CASE("rolling back past a commit shows what it replaced as held") {
+  Committing f;
+  f.base.write("edit", "original");
+  f.base.write("gone", "was here");
+  f.open();
+  Position start = marked(f);
+  f.write("edit", "Original");
+  f.create("made", "made");
+  f.unlink("gone");
+  Position reviewed = marked(f);
+  f.commit(reviewed, {f.put("edit", "Original"), f.put("made", "made"),
+                      f.remove("gone")});
+  CHECK(changed_paths(f) == "");
+  f.back(start);
+  CHECK(f.read("edit") == "original");
+  CHECK(f.read("gone") == "was here");
+  CHECK(f.at("made") == 0);
+  CHECK(changed_paths(f) == "edit gone made");
+  f.reopen();
+  CHECK(f.read("edit") == "original");
+  CHECK(f.list("") == "edit gone");
+}
+
+TEST_CASE("a commit beneath a directory moved at the older mark is no drift") {
+  Committing f;
+  f.base.mkdir("sub");
+  f.base.write("sub/x", "one");
+  f.base.write("sub/y", "y");
+  f.open();
+  Position start = marked(f);
+  f.rename("sub", "moved");
+  f.write("moved/x", "two");
+  Position moved = marked(f);
+  f.back(start);
+  f.write("sub/x", "three");
+  f.commit(marked(f), {f.put("sub/x", "three")});
+  f.back(moved);
+  CHECK(f.read("moved/x") == "two");
+  CHECK(f.list("moved") == "x y");
+  CHECK(f.drifts() == "");
+  f.reopen();
+  CHECK(f.drifts() == "");
+  CHECK(f.read("moved/x") == "two");
+  // Another kind of thing at its place is to go.
+  f.back(start);
+  f.unlink("sub/x");
+  f.mkdir("sub/x");
+  Position reviewed = marked(f);
+  BaseChange gone = f.remove("sub/x");
+  BaseChange dir = f.make_dir("sub/x");
+  dir.before = gone.before;
+  dir.preimage = gone.preimage;
+  f.commit(reviewed, {dir});
+  f.back(moved);
+  CHECK(f.read("moved/x") == "two");
+  CHECK(f.drifts() == "");
+}
+
+TEST_CASE("a directory that an undo made again is to go with what is in it") {
+  Committing f;
+  f.base.mkdir("deep/one");
+  f.base.write("deep/one/f", "f");
+  f.open();
+  f.unlink("deep/one/f");
+  f.rmdir("deep/one");
+  Position reviewed = marked(f);
+  f.commit(reviewed, {f.remove("deep/one/f"), f.remove("deep/one")});
+  CHECK(changed_paths(f) == "");
+  Position gone = marked(f);
+  f.commit(reviewed, {f.make_dir("deep/one"), f.put("deep/one/f", "f")});
+  CHECK(f.read("deep/one/f") == "f");
+  f.back(gone);
+  CHECK(f.at("deep/one") == 0);
+  CHECK(changed_paths(f) == "deep/one deep/one/f");
+  CHECK(f.drifts() == "");
+}
+
+TEST_CASE("the first of two commits says what a removed directory held") {
+  Committing f;
+  f.base.mkdir("d");
+  f.base.write("d/f", "one");
+  f.open();
+  Position start = marked(f);
+  f.write("d/f", "two");
+  f.commit(marked(f), {f.put("d/f", "two")});
+  f.unlink("d/f");
+  f.rmdir("d");
+  f.commit(marked(f), {f.remove("d/f"), f.remove("d")});
+  CHECK(f.at("d") == 0);
+  f.back(start);
+  CHECK(f.read("d/f") == "one");
+  CHECK(changed_paths(f) == "d d/f");
+  f.reopen();
+  CHECK(f.read("d/f") == "one");
+}
