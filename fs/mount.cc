@@ -15,6 +15,7 @@
 
 #include <cstring>
 
+#include "base/sys_process.h"
 #include "fs/mount_impl.h"
 
 namespace stoplog::fs {
@@ -112,7 +113,7 @@ ssize_t MountServer::Impl::write_reply(const iovec* parts, int count) {
     return ::writev(mounted.device.get(), parts, count);
   fuse_out_header header{};
   std::memcpy(&header, parts[0].iov_base, sizeof header);
-  int device = fuse_session_fd(session);
+  int device = current_request().device;
   bool is_init = header.unique != 0 && header.unique == init_unique &&
                  header.error == 0 && count == 2 &&
                  parts[1].iov_len >= sizeof(fuse_init_out);
@@ -127,8 +128,10 @@ ssize_t MountServer::Impl::write_reply(const iovec* parts, int count) {
   return ::writev(device, amended, 2);
 }
 
-void MountServer::Impl::serve(std::span<std::byte> request) {
+void MountServer::Impl::serve(const ReaderPool::Request& from) {
+  std::span<std::byte> request = from.bytes;
   CurrentRequest& current = current_request();
+  current.device = from.device;
   current.raw = wire::Raw(request);
   current.setxattr_flags = 0;
   if (!current.raw.valid()) return;
@@ -192,9 +195,14 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
 
 Status MountServer::start() {
   Impl* self = impl_.get();
+  auto polled = sys::clone_fuse_device(self->mounted.device.get());
+  if (polled && sys::set_nonblocking(polled->get(), true))
+    self->polled = std::move(*polled);
   self->pool = std::make_unique<ReaderPool>(ReaderPool::Options{
       .device = fuse_session_fd(self->session),
-      .serve = [self](std::span<std::byte> r) { self->serve(r); }});
+      .polled = self->polled.get(),
+      .is_large = [](auto bytes) { return wire::Raw(bytes).is_large(); },
+      .serve = [self](const ReaderPool::Request& r) { self->serve(r); }});
   self->notifier = std::make_unique<Notifier>(Notifier::Options{
       .begin =
           [self] {

@@ -28,6 +28,7 @@ namespace stoplog::fs {
 // Of the request that this thread serves.
 struct CurrentRequest {
   wire::Raw raw;
+  int device = -1;  // that it came from, and where its answer goes
   uint32_t setxattr_flags = 0;
   std::vector<char> scratch;  // replies of READ and READDIR; kept
 };
@@ -42,7 +43,7 @@ struct MountServer::Impl : Observer {
   void drift(const DriftNote& note) override;
   void denied(const Denial& denial) override;
 
-  void serve(std::span<std::byte> request);
+  void serve(const ReaderPool::Request& from);
   bool serve_raw(const wire::Raw& raw);
   ssize_t write_reply(const iovec* parts, int count);
   void send(const Invalidation& what);
@@ -69,6 +70,7 @@ struct MountServer::Impl : Observer {
   fuse_session* session = nullptr;
   std::unique_ptr<Watch> watch;
   std::unique_ptr<Notifier> notifier;
+  Fd polled;  // a clone of the device whose reads do not block, if possible
   std::unique_ptr<ReaderPool> pool;
   std::array<std::atomic<uint64_t>, wire::kOpcodes> counts{};
   std::atomic<uint64_t> init_unique{0};

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReaderPool: the threads that read requests from /dev/fuse and serve them.
 //
-//   ReaderPool pool({.device = fd, .serve = [&](std::span<std::byte> r)
-//   {...}}); TRY(pool.start());  ...  pool.stop();
+//   ReaderPool pool({.device = fd, .polled = clone, .serve = [&](auto& r)
+//   {…}}); TRY(pool.start());  ...  pool.stop();
 //
-// It starts small and grows by one whenever the last idle reader takes a
-// request, so that a request which hangs (a dead network mount beneath) hangs
-// its own caller alone; idle surplus ends by itself. The device is borrowed.
-// `serve` is called from many threads and must not throw.
+// One reader is in the device at a time, two while large requests come: to
+// wake a thread costs more than most requests do. A second thread dozes beside
+// it; when the readers have been busy for some milliseconds without taking
+// anything new it takes its place among them and another dozes, so that a
+// request which hangs (a dead network mount beneath) hangs its own caller
+// alone. Surplus ends by itself. Nothing wakes up while no request comes.
 //
 // Readers block in read(2) rather than poll(2): the kernel wakes one sleeping
-// reader of a FUSE device but every poller. stop() interrupts them by a signal
-// that has no other meaning (SIGRTMIN + 5).
+// reader of a FUSE device but every poller. With `polled`, a clone of `device`
+// whose reads do not block, a reader may ask there for a while before it
+// sleeps (fs/mount_spin.h). Both are borrowed. stop() interrupts readers by a
+// signal that has no other meaning (SIGRTMIN + 5).
+//
+// `serve` is called from many threads and must not throw; an answer goes to
+// the device that the request came from.
 //
 // grace: an answer begun before tick() may carry what was true before it.
 //   uint64_t t = pool.tick(); ... if (pool.oldest_busy() > t) all are out.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,17 +37,24 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "fs/mount_spin.h"
 
 namespace stoplog::fs {
 
 class ReaderPool {
  public:
+  struct Request {
+    std::span<std::byte> bytes;
+    int device = -1;
+  };
   struct Options {
     int device = -1;
+    int polled = -1;
     size_t buffer = (1u << 20) + (64u << 10);
-    int first = 2;  // readers at the start, and idle ones that are kept
     int most = 64;  // a reader costs 12 KiB until it serves a large write
-    std::function<void(std::span<std::byte>)> serve;
+    // Of a request: whether another may be served beside it to advantage.
+    std::function<bool(std::span<const std::byte>)> is_large;
+    std::function<void(const Request&)> serve;
   };
   explicit ReaderPool(Options options);
   ~ReaderPool();
@@ -63,21 +78,32 @@ class ReaderPool {
     std::atomic<uint64_t> since{0};  // 0: idle
     std::atomic<bool> done{false};
   };
+
   Status spawn();  // mutex_ held
-  void grow();
   void run(Worker& self);
-  void work(Worker& self);
-  bool retire(Worker& self);
+  bool doze();
+  bool read_until_surplus(Worker& self, std::byte* buffer);
+  ssize_t next(std::byte* buffer, int* device);
+  void note_taken(std::span<const std::byte> request);
+  int wanted() const { return large_ > 0 ? 2 : 1; }
+  void wake_dozing();
 
   Options options_;
   Fd ended_;
+  Spin spin_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> gone_{false};
-  std::atomic<int> idle_{0};
+  std::atomic<int> waiting_{0};  // readers in the device, serving nothing
+  std::atomic<int> reading_{0};  // readers in the device or serving
+  std::atomic<int> large_{0};    // small requests until one reader will do
+  std::atomic<uint64_t> taken_{0};
+  std::atomic<bool> deep_{false};  // nobody looks whether readers are stuck
   std::atomic<uint64_t> sequence_{1};
-  mutable std::mutex mutex_;  // protects workers_ and alive_
+  mutable std::mutex mutex_;  // protects workers_, alive_, dozing_
+  std::condition_variable wake_;
   std::list<std::unique_ptr<Worker>> workers_;
   int alive_ = 0;
+  int dozing_ = 0;
 };
 
 }  // namespace stoplog::fs

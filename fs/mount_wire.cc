@@ -106,6 +106,18 @@ bool Raw::kills_suidgid() const {
   }
 }
 
+bool Raw::is_large() const {
+  constexpr uint32_t kLarge = 32u << 10;
+  switch (opcode()) {
+    case FUSE_READ:
+      return argument<fuse_read_in>().size >= kLarge;
+    case FUSE_WRITE:
+      return argument<fuse_write_in>().size >= kLarge;
+    default:
+      return false;
+  }
+}
+
 bool Raw::is_writeback() const {
   return opcode() == FUSE_WRITE &&
          (argument<fuse_write_in>().write_flags & FUSE_WRITE_CACHE) != 0;

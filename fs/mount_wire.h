@@ -46,6 +46,8 @@ class Raw {
   bool kills_suidgid() const;
   // WRITE: from the page cache, not from a write(2).
   bool is_writeback() const;
+  // READ or WRITE of so much that copying it is most of the work.
+  bool is_large() const;
 
  private:
   void copy(size_t offset, void* out, size_t size) const;

@@ -44,6 +44,19 @@ TEST_CASE("flags that libfuse hides are read from the request") {
   CHECK_FALSE(wire::Raw(request(FUSE_GETATTR, set)).kills_suidgid());
 }
 
+TEST_CASE("requests that move much are told from the others") {
+  fuse_read_in read{};
+  read.size = 128u << 10;
+  CHECK(wire::Raw(request(FUSE_READ, read)).is_large());
+  CHECK_FALSE(wire::Raw(request(FUSE_READDIR, read)).is_large());
+  read.size = 4096;
+  CHECK_FALSE(wire::Raw(request(FUSE_READ, read)).is_large());
+  fuse_write_in write{};
+  write.size = 1u << 20;
+  CHECK(wire::Raw(request(FUSE_WRITE, write)).is_large());
+  CHECK_FALSE(wire::Raw().is_large());
+}
+
 TEST_CASE("a request that is cut short reads as zeroes") {
   fuse_write_in write{};
   write.write_flags = FUSE_WRITE_KILL_SUIDGID;
