@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 namespace stoplog::fs {
 namespace {
@@ -55,7 +56,9 @@ bool looks_like_secret(std::string_view path) {
 }
 
 Result<std::unique_ptr<RuleSet>> RuleSet::create(RulesSpec spec) {
+  static std::atomic<uint64_t> made{0};
   std::unique_ptr<RuleSet> out(new RuleSet());
+  out->serial_ = ++made;
   TRY(add(out->globs_, Rule::kHide, spec.hide));
   TRY(add(out->globs_, Rule::kDeny, spec.deny));
   TRY(add(out->globs_, Rule::kMask, spec.mask));
@@ -67,10 +70,40 @@ Result<std::unique_ptr<RuleSet>> RuleSet::create(RulesSpec spec) {
 
 bool RuleSet::empty() const { return globs_.empty() && !default_masks_; }
 
-Rule RuleSet::rule(std::string_view path, bool is_directory) const {
+bool RuleSet::hides() const {
+  return !globs_.empty() && globs_.front().first == Rule::kHide;
+}
+
+// What holds for all beneath a directory. Names are looked up directory by
+// directory: the last one that a thread asked about is most often the next.
+Rule RuleSet::rule_beneath(std::string_view directory) const {
+  struct Last {
+    uint64_t set = 0;
+    std::string directory;
+    Rule rule = Rule::kNone;
+  };
+  thread_local Last last;
+  if (last.set == serial_ && last.directory == directory) return last.rule;
   Rule found = Rule::kNone;
   for (const auto& [rule, glob] : globs_) {
-    if (!glob.covers(path, is_directory)) continue;
+    if (!glob.covers(directory, true)) continue;
+    found = rule;
+    break;
+  }
+  last.set = serial_;
+  last.directory = directory;
+  last.rule = found;
+  return found;
+}
+
+Rule RuleSet::rule(std::string_view path, bool is_directory) const {
+  size_t slash = path.rfind('/');
+  Rule found = slash == std::string_view::npos
+                   ? Rule::kNone
+                   : rule_beneath(path.substr(0, slash));
+  for (const auto& [rule, glob] : globs_) {
+    if (rule <= found) break;
+    if (!glob.matches(path, is_directory)) continue;
     found = rule;
     break;
   }

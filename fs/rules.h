@@ -45,11 +45,15 @@ class RuleSet : public PathRules {
   static Result<std::unique_ptr<RuleSet>> create(RulesSpec spec);
 
   bool empty() const override;
+  bool hides() const override;
   Rule rule(std::string_view path, bool is_directory) const override;
   std::string_view mask_content(std::string_view path) const override;
 
  private:
   RuleSet() = default;
+  Rule rule_beneath(std::string_view directory) const;
+
+  uint64_t serial_ = 0;  // no other set of this process has it
   std::vector<std::pair<Rule, Glob>> globs_;  // strictest first
   bool default_masks_ = false;
   std::function<bool(std::string_view)> tracked_;

@@ -32,10 +32,12 @@ uint32_t shown_nlink(const NodeView& v, uint32_t lower) {
 
 }  // namespace
 
-Result<Attr> Tree::Impl::compose(const NodeView& v, Source& source) {
+Result<Attr> Tree::Impl::compose(const NodeView& v, Source& source,
+                                 const sys::Stat* lower) {
   source = Source::kHeld;
   if (v.serial == 0) {
-    sys::Stat st = TRY(lower_stat(v));
+    bool known = lower != nullptr && identity_of(*lower) == v.identity;
+    sys::Stat st = known ? *lower : TRY(lower_stat(v));
     source = Source::kLower;
     Attr attr = from_stat(st);
     if (v.unlinked && attr.nlink > 0) --attr.nlink;
@@ -79,7 +81,7 @@ Result<Attr> Tree::Impl::compose(const NodeView& v, Source& source) {
   return attr;
 }
 
-Result<Entry> Tree::Impl::entry_of(NodeId id) {
+Result<Entry> Tree::Impl::entry_of(NodeId id, const sys::Stat* lower) {
   NodeView view;
   {
     std::shared_lock lock(mutex_);
@@ -87,7 +89,7 @@ Result<Entry> Tree::Impl::entry_of(NodeId id) {
     if (view.serial == kRootSerial) view.ino = base_stat_.ino;
   }
   Entry entry{.id = id, .attr = {}};
-  entry.attr = TRY(compose(view, entry.attr_source));
+  entry.attr = TRY(compose(view, entry.attr_source, lower));
   entry.name_source = view.name_held ? Source::kHeld : Source::kLower;
   entry.lower_links = view.links && entry.attr_source == Source::kLower;
   if (view.rule == Rule::kMask && S_ISREG(entry.attr.mode)) {

@@ -102,7 +102,7 @@ Result<std::shared_ptr<const Listing>> Tree::Impl::listing(NodeId dir,
       merge_held(*held, items);
     }
   }
-  if (options_.rules != nullptr && !options_.rules->empty()) {
+  if (options_.rules != nullptr && options_.rules->hides()) {
     std::shared_lock lock(mutex_);
     const Live* live = get(dir);
     if (live == nullptr) return fail_errno(ESTALE);

@@ -174,8 +174,10 @@ struct Tree::Impl {
   Status charge_inode() const;
 
   // --- attributes (tree_attr.cc); no lock held ---
-  Result<Entry> entry_of(NodeId id);
-  Result<Attr> compose(const NodeView& view, Source& source);
+  // `lower`: attributes of the lower file that were just asked for, or null.
+  Result<Entry> entry_of(NodeId id, const sys::Stat* lower = nullptr);
+  Result<Attr> compose(const NodeView& view, Source& source,
+                       const sys::Stat* lower = nullptr);
   Status clear_privileges(NodeId id);
   Result<Xattrs> xattrs_of(const NodeView& view);
 
@@ -226,7 +228,8 @@ struct Tree::Impl {
   };
   void uncount(NodeId id, uint64_t count);
   // Counts a lookup.
-  Result<NodeId> peek(NodeId parent, const std::string& name);
+  Result<NodeId> peek(NodeId parent, const std::string& name,
+                      std::optional<sys::Stat>* lower = nullptr);
   Status release_if_replaced(NodeId parent, const std::string& name,
                              Serial serial);
   Status resize(NodeId id, uint64_t size);

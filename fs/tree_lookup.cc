@@ -5,8 +5,10 @@
 
 namespace stoplog::fs {
 
-// The node of a name, with a lookup counted, rules aside.
-Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
+// The node of a name, with a lookup counted, rules aside. `lower` gets the
+// attributes of an untouched one, which had to be asked for.
+Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name,
+                                std::optional<sys::Stat>* lower) {
   Serial known_clean = 0;
   for (int attempt = 0; attempt < 8; ++attempt) {
     bool ask_lower = false;
@@ -44,6 +46,7 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name) {
     }
     if (!ask_lower) return fail_errno(ENOENT);
     sys::Stat st = TRY(lower_child(parent, name));
+    if (lower != nullptr) *lower = st;
     Serial same = 0;
     {
       std::unique_lock lock(mutex_);
@@ -135,7 +138,8 @@ Result<Entry> Tree::lookup(NodeId parent, std::string_view name) {
   Impl& t = *impl_;
   if (name.size() > 255) return fail_errno(ENAMETOOLONG);
   if (!is_valid_name(name)) return fail_errno(EINVAL);
-  NodeId id = TRY(t.peek(parent, std::string(name)));
+  std::optional<sys::Stat> lower;
+  NodeId id = TRY(t.peek(parent, std::string(name), &lower));
   Rule rule = Rule::kNone;
   std::string path;
   if (t.options_.rules != nullptr && !t.options_.rules->empty()) {
@@ -144,14 +148,15 @@ Result<Entry> Tree::lookup(NodeId parent, std::string_view name) {
     const Live* dir = t.get(parent);
     if (live == nullptr || dir == nullptr) return fail_errno(ESTALE);
     rule = std::max(live->rule, t.rule_at(*dir, name, S_ISDIR(live->type)));
-    path = join_path(t.draft_path(*dir).value_or(""), name);
+    if (rule != Rule::kNone)
+      path = join_path(t.draft_path(*dir).value_or(""), name);
   }
   if (rule == Rule::kHide || rule == Rule::kDeny) {
     t.uncount(id, 1);
     if (rule == Rule::kHide) return fail_errno(ENOENT);
     return std::unexpected(t.deny(std::move(path), rule, "lookup", 0));
   }
-  auto entry = t.entry_of(id);
+  auto entry = t.entry_of(id, lower ? &*lower : nullptr);
   if (!entry) {
     forget(id, 1);
     // Gone between the two looks.

@@ -141,10 +141,9 @@ Result<sys::Stat> Tree::Impl::lower_stat(const NodeView& view) {
 
 Result<sys::Stat> Tree::Impl::lower_stat_once(const NodeView& view) {
   sys::Stat st;
-  if (S_ISDIR(view.mode)) {
-    FdHandle fd = TRY(lower_dir(view.id));
+  bool is_dir = S_ISDIR(view.mode);
+  if (FdHandle fd = is_dir ? dir_fds_.find(view.id) : nullptr)
     return sys::fstat(fd->get());
-  }
   NodeId parent = 0;
   std::string name;
   {
@@ -158,6 +157,9 @@ Result<sys::Stat> Tree::Impl::lower_stat_once(const NodeView& view) {
   }
   if (parent != 0) {
     st = TRY(lower_child(parent, name));
+  } else if (is_dir) {
+    FdHandle fd = TRY(lower_dir(view.id));
+    return sys::fstat(fd->get());
   } else {
     Fd fd = TRY(lower_open(view.id, O_PATH));
     st = TRY(sys::fstat(fd.get()));

@@ -157,6 +157,8 @@ class PathRules {
   virtual ~PathRules() = default;
   // True when no path has a rule: paths are then never built.
   virtual bool empty() const = 0;
+  // False when no path is hidden: listings are then not looked through.
+  virtual bool hides() const = 0;
   // Pure: the same answer for the same path, from any thread, no blocking. A
   // rule on a directory answers for what is beneath it too.
   virtual Rule rule(std::string_view path, bool is_directory) const = 0;

@@ -19,6 +19,23 @@ TEST_CASE("a rule on a directory holds for all beneath it") {
   CHECK(rules->rule("", true) == Rule::kNone);
 }
 
+TEST_CASE("sets of rules asked in turn keep to themselves") {
+  auto one = RuleSet::create({.hide = {"a/b"}, .default_masks = false}).value();
+  auto two = RuleSet::create({.deny = {"a/"}, .default_masks = false}).value();
+  CHECK(one->hides());
+  CHECK_FALSE(two->hides());
+  for (int i = 0; i < 2; ++i) {
+    CHECK(one->rule("a/b/c", false) == Rule::kHide);
+    CHECK(two->rule("a/b/c", false) == Rule::kDeny);
+    CHECK(one->rule("a/c", false) == Rule::kNone);
+    CHECK(one->rule("a/b", true) == Rule::kHide);
+    CHECK(two->rule("a", false) == Rule::kNone);
+    CHECK(two->rule("a", true) == Rule::kDeny);
+    CHECK(one->rule("b/c", false) == Rule::kNone);
+    CHECK(two->rule("b/c", false) == Rule::kNone);
+  }
+}
+
 TEST_CASE("the strictest rule holds whatever the order") {
   auto rules = RuleSet::create({.hide = {"a/b"},
                                 .mask = {"a/b"},

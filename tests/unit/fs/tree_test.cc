@@ -477,6 +477,7 @@ struct Told : Observer {
 
 struct SomeRules : PathRules {
   bool empty() const override { return false; }
+  bool hides() const override { return true; }
   Rule rule(std::string_view path, bool) const override {
     if (path == "hidden") return Rule::kHide;
     if (path == ".env") return Rule::kMask;
