@@ -4,15 +4,21 @@
 #include "cli/command.h"
 #include "draft/daemon.h"
 #include "draft/freeze.h"
+#include "draft/warmer.h"
 
 namespace stoplog::cli {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
     {"serve", 0, "ID"}, {"ready-fd", 0, "N"},        {"shape", 0, "TEXT"},
-    {"idle", 0, "MS"},  {"sync-mappings", 0, "DIR"}, {"mapped-at", 0, "DIR"}};
+    {"idle", 0, "MS"},  {"sync-mappings", 0, "DIR"}, {"mapped-at", 0, "DIR"},
+    {"warm", 0, "DIR"}};
 
 Result<int> run(Context& context, const Args& args) {
+  if (auto mount = args.value("warm")) {
+    TRY(draft::warm_here(*mount));
+    return 0;
+  }
   if (auto mount = args.value("sync-mappings")) {
     std::vector<pid_t> pids;
     for (const std::string& word : args.positionals)
@@ -48,6 +54,7 @@ extern const Command k_daemon_command{
         "usage: stoplog daemon --serve ID [--ready-fd N] [--shape TEXT]\n"
         "                      [--idle MS]\n"
         "       stoplog daemon --sync-mappings DIR --mapped-at DIR PID...\n"
+        "       stoplog daemon --warm DIR\n"
         "\n"
         "Serves one draft. Started by other commands when it is needed.\n"
         "\n"

@@ -76,6 +76,7 @@ Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
   TRY(session->zygote_->wait_ready());
   for (const std::string& line : session->zygote_->left_out())
     session->notes_text_.push_back(line);
+  session->warmer_.start(session->mount_path_);
   return session;
 }
 
@@ -203,6 +204,7 @@ Status Session::sync() {
 }
 
 void Session::close() {
+  warmer_.stop();
   zygote_.reset();
   if (home_server_) home_server_->stop();
   if (server_) server_->stop();

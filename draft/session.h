@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "draft/daemon_core.h"
 #include "draft/home.h"
+#include "draft/warmer.h"
 #include "fs/mount.h"
 #include "fs/rules.h"
 #include "fs/tree.h"
@@ -74,6 +75,7 @@ class Session {
   std::unique_ptr<fs::Tree> tree_, home_tree_;
   std::unique_ptr<fs::MountServer> server_, home_server_;
   std::unique_ptr<jail::Zygote> zygote_;
+  Warmer warmer_;
   std::string mount_path_, home_mount_path_, notes_path_;
 };
 
