@@ -5,11 +5,9 @@
 #include <map>
 #include <set>
 
-#include "base/strings.h"
 #include "diff/content_hash.h"
-#include "diff/git_config.h"
-#include "diff/git_index.h"
 #include "diff/git_object.h"
+#include "diff/git_split_index.h"
 #include "diff/select.h"
 
 namespace stoplog::diff {
@@ -82,7 +80,9 @@ Sort sort_of(std::string_view rel) {
       "index.lock",  "HEAD.lock",  "branches",       "info/refs"};
   bool note =
       std::find(std::begin(kNotes), std::end(kNotes), rel) != std::end(kNotes);
-  return note || rel.starts_with("logs/") || rel.starts_with("fsmonitor")
+  // The shared part of a split index says nothing without the index.
+  return note || rel.starts_with("logs/") || rel.starts_with("fsmonitor") ||
+                 rel.starts_with("sharedindex.")
              ? Sort::kBookkeeping
              : Sort::kOther;
 }
@@ -173,9 +173,15 @@ class Folder {
   void compare_index(const Change& part) {
     auto before = text_of(part.before, kIndexLimit);
     auto after = text_of(part.after, kIndexLimit);
+    auto shared = [this](Side side) {
+      return [this, side](const std::string& name) {
+        return read(side, name, kIndexLimit);
+      };
+    };
     Result<IndexDelta> delta =
         before && after
-            ? compare_indexes(*before, *after, object_format())
+            ? compare_indexes({*before, shared(Side::kBase)},
+                              {*after, shared(Side::kDraft)}, format())
             : std::unexpected(before ? after.error() : before.error());
     if (!delta) {
       git_.index_changed = true;
@@ -206,17 +212,13 @@ class Folder {
 
   // As the base has it: what an agent wrote there is a danger of its own, and
   // does not decide how the rest is read. A new repository's is its own.
-  ObjectFormat object_format() const {
+  ObjectFormat format() const {
     auto path = RelPath::parse(directory_.str() + "/config");
     if (!path) return ObjectFormat::kSha1;
     auto state = view_.real_state(*path);
     if (state && !*state) state = view_.draft_state(*path);
     auto text = state ? text_of(*state, kConfigLimit) : std::string();
-    auto keys = parse_git_config(text.value_or(""));
-    auto found = keys.find("extensions.objectformat");
-    return found != keys.end() && trim(found->second) == "sha256"
-               ? ObjectFormat::kSha256
-               : ObjectFormat::kSha1;
+    return object_format(text.value_or(""));
   }
 
   using Refs = std::map<std::string, std::string>;

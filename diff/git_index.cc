@@ -2,16 +2,17 @@
 // The layout is that of gitformat-index(5).
 #include "diff/git_index.h"
 
+#include <algorithm>
+
+#include "base/strings.h"
+#include "diff/git_config.h"
+
 namespace stoplog::diff {
 namespace {
 
 constexpr size_t kHeader = 12;
 constexpr size_t kStat = 40;  // of one entry; its id and flags follow
 constexpr size_t kFlags = 2;
-
-size_t size_of(ObjectFormat format) {
-  return format == ObjectFormat::kSha1 ? 20 : 32;
-}
 
 uint32_t big32(std::string_view bytes, size_t at) {
   uint32_t value = 0;
@@ -31,9 +32,21 @@ std::unexpected<Error> bad(std::string_view what) {
 
 }  // namespace
 
+size_t id_size(ObjectFormat format) {
+  return format == ObjectFormat::kSha1 ? 20 : 32;
+}
+
+ObjectFormat object_format(std::string_view config) {
+  auto keys = parse_git_config(config);
+  auto found = keys.find("extensions.objectformat");
+  return found != keys.end() && trim(found->second) == "sha256"
+             ? ObjectFormat::kSha256
+             : ObjectFormat::kSha1;
+}
+
 Result<IndexReader> IndexReader::open(std::string_view bytes,
-                                      ObjectFormat format) {
-  const size_t id = size_of(format);
+                                      ObjectFormat format, Names names) {
+  const size_t id = id_size(format);
   if (bytes.size() < kHeader + id || !bytes.starts_with("DIRC"))
     return bad("no header");
   uint32_t version = big32(bytes, 4);
@@ -43,7 +56,7 @@ Result<IndexReader> IndexReader::open(std::string_view bytes,
   // The smallest entry: a lie about the count is found before anything grows.
   if (count > (bytes.size() - kHeader) / (kStat + id + kFlags))
     return bad("too many entries");
-  return IndexReader(bytes, id, version, count);
+  return IndexReader(bytes, id, version, count, names);
 }
 
 Result<std::optional<IndexEntry>> IndexReader::next() {
@@ -91,7 +104,8 @@ Result<std::string> IndexReader::take_path(size_t entry_start) {
   size_t end = bytes_.find('\0', at_);
   if (end == std::string_view::npos) return bad("a path has no end");
   path += bytes_.substr(at_, end - at_);
-  if (path.empty()) return bad("an entry has no path");
+  if (path.empty() && names_ == Names::kMust)
+    return bad("an entry has no path");
   if (path.size() > 1 << 16) return bad("a path is too long");
   if (version_ == 4) {
     at_ = end + 1;
@@ -105,82 +119,24 @@ Result<std::string> IndexReader::take_path(size_t entry_start) {
   return path;
 }
 
-// A split index keeps its entries in another file: those that we saw are then
-// not the truth.
+// A split index keeps most of its entries in another file: those that we saw
+// are then not the truth.
 Status IndexReader::check_extensions() {
   while (bytes_.size() - at_ >= id_size_ + 8) {
     std::string_view name = bytes_.substr(at_, 4);
     uint32_t size = big32(bytes_, at_ + 4);
-    if (name == "link") return fail(Code::kUnsupported, "a split index");
     if (size > bytes_.size() - at_ - 8) return bad("an extension is cut off");
+    if (name == "link") {
+      link_ = bytes_.substr(at_ + 8, size);
+      bool shares = link_->substr(0, std::min(id_size_, link_->size()))
+                        .find_first_not_of('\0') != std::string_view::npos;
+      if (shares && names_ == Names::kMust)
+        return fail(Code::kUnsupported, "a split index");
+    }
     at_ += 8 + size;
   }
   if (bytes_.size() - at_ != id_size_) return bad("its end is missing");
   return {};
-}
-
-namespace {
-
-// An optional reader: an absent index has no entries.
-class Side {
- public:
-  static Result<Side> open(std::string_view bytes, ObjectFormat format) {
-    Side side;
-    if (!bytes.empty()) side.reader_ = TRY(IndexReader::open(bytes, format));
-    TRY(side.advance());
-    return side;
-  }
-  Status advance() {
-    std::optional<IndexEntry> entry;
-    if (reader_) entry = TRY(reader_->next());
-    if (entry && now && !less(*now, *entry))
-      return fail(Code::kInvalid, "the index is damaged: not in order");
-    now = std::move(entry);
-    return {};
-  }
-  static bool less(const IndexEntry& a, const IndexEntry& b) {
-    int order = a.path.compare(b.path);
-    return order != 0 ? order < 0 : a.stage < b.stage;
-  }
-  std::optional<IndexEntry> now;
-
- private:
-  std::optional<IndexReader> reader_;
-};
-
-void add_meaning(Sha256& hash, const IndexEntry& entry) {
-  hash.update(fmt::format(
-      "{} {:o} {} {} {}{}{}\n", entry.path.size(), entry.mode,
-      hex({reinterpret_cast<const unsigned char*>(entry.id.data()),
-           entry.id.size()}),
-      entry.stage, entry.assume_valid ? 'a' : '-',
-      entry.skip_worktree ? 's' : '-', entry.intent_to_add ? 'i' : '-'));
-  hash.update(entry.path);
-}
-
-}  // namespace
-
-Result<IndexDelta> compare_indexes(std::string_view before,
-                                   std::string_view after,
-                                   ObjectFormat format) {
-  Side a = TRY(Side::open(before, format));
-  Side b = TRY(Side::open(after, format));
-  IndexDelta delta;
-  Sha256 meaning;
-  while (a.now || b.now) {
-    bool only_a = a.now && (!b.now || Side::less(*a.now, *b.now));
-    bool only_b = b.now && (!a.now || Side::less(*b.now, *a.now));
-    delta.removed += only_a;
-    delta.added += only_b;
-    if (!only_a && !only_b) delta.modified += *a.now != *b.now;
-    if (!only_a) {
-      add_meaning(meaning, *b.now);
-      TRY(b.advance());
-    }
-    if (!only_b) TRY(a.advance());
-  }
-  delta.meaning = meaning.finish();
-  return delta;
 }
 
 }  // namespace stoplog::diff

@@ -10,8 +10,8 @@
 // Which format it has is the repository's to say (extensions.objectformat): an
 // index can be made to pass for either. A sparse index has whole directories as
 // entries, and is compared as such. Reads no byte outside of `bytes`, which it
-// borrows. Code::kInvalid for what is no index; Code::kUnsupported for a split
-// one, whose entries are in another file.
+// borrows. Code::kInvalid for what is no index. Of a split index it has only
+// the entries in this file: IndexEntries (diff/git_split_index.h) has them all.
 #pragma once
 
 #include <optional>
@@ -27,6 +27,9 @@ namespace stoplog::diff {
 inline constexpr uint64_t kIndexLimit = 64ull << 20;  // half a million entries
 
 enum class ObjectFormat { kSha1, kSha256 };
+size_t id_size(ObjectFormat format);  // 20 or 32 bytes
+// As a repository's config says it; SHA-1 when it says nothing.
+ObjectFormat object_format(std::string_view config);
 
 struct IndexEntry {
   std::string path;
@@ -41,32 +44,35 @@ struct IndexEntry {
 
 class IndexReader {
  public:
-  static Result<IndexReader> open(std::string_view bytes, ObjectFormat format);
+  // In a split index entries may lack their names, and kMust refuses it.
+  enum class Names { kMust, kMayLack };
+  static Result<IndexReader> open(std::string_view bytes, ObjectFormat format,
+                                  Names names = Names::kMust);
   Result<std::optional<IndexEntry>> next();
+  uint32_t count() const { return count_; }
+  // What makes it a split one: the extension's bytes; known at the end.
+  std::optional<std::string_view> link() const { return link_; }
 
  private:
   IndexReader(std::string_view bytes, size_t id_size, unsigned version,
-              uint32_t count)
-      : bytes_(bytes), id_size_(id_size), version_(version), left_(count) {}
+              uint32_t count, Names names)
+      : bytes_(bytes),
+        id_size_(id_size),
+        version_(version),
+        count_(count),
+        left_(count),
+        names_(names) {}
   Result<std::string> take_path(size_t entry_start);
   Status check_extensions();
 
   std::string_view bytes_;
   size_t id_size_;
   unsigned version_;
-  uint32_t left_;
+  uint32_t count_, left_;
+  Names names_;
+  std::optional<std::string_view> link_;
   size_t at_ = 12;
   std::string last_;  // version 4 shares prefixes
 };
-
-// What happened between two indexes; an empty text is an absent one.
-struct IndexDelta {
-  uint64_t added = 0, modified = 0, removed = 0;
-  Sha256Digest meaning{};  // of the new side's entries
-  bool any() const { return added + modified + removed > 0; }
-};
-Result<IndexDelta> compare_indexes(std::string_view before,
-                                   std::string_view after,
-                                   ObjectFormat format = ObjectFormat::kSha1);
 
 }  // namespace stoplog::diff

@@ -8,8 +8,8 @@
 #include "base/escape.h"
 #include "base/strings.h"
 #include "diff/content_hash.h"
-#include "diff/git_index.h"
 #include "diff/git_object.h"
+#include "diff/git_split_index.h"
 #include "gate/select_items.h"
 #include "snapshot/content_digest.h"
 
@@ -17,6 +17,7 @@ namespace stoplog::gate {
 namespace {
 
 constexpr uint64_t kRefFile = 4096;
+constexpr uint64_t kConfigLimit = 1u << 20;
 
 // The path relative to the first git directory above it; empty: none.
 std::string_view within_git(const RelPath& path) {
@@ -30,6 +31,32 @@ std::string_view within_git(const RelPath& path) {
 bool is_ref(std::string_view relative) {
   return relative == "HEAD" || relative.starts_with("refs/") ||
          relative == "packed-refs";
+}
+
+// Only ever added: an index of the real repository may rest on it.
+bool is_shared_index(std::string_view relative) {
+  return relative.starts_with("sharedindex.");
+}
+
+Result<std::optional<std::string>> text_beneath(int root, const RelPath& path,
+                                                uint64_t limit) {
+  auto state = TRY(fs::state_beneath(root, path));
+  if (!state || !state->content) return std::nullopt;
+  return TRY(diff::read_content(*state->content, limit));
+}
+
+// How the real repository names its objects.
+Result<diff::ObjectFormat> format_beneath(int root, const RelPath& git) {
+  auto config = TRY(text_beneath(root, git / "config", kConfigLimit));
+  return diff::object_format(config.value_or(""));
+}
+
+diff::SharedIndex shared_beneath(int root, const RelPath& git) {
+  return [root, git](const std::string& name) -> Result<std::string> {
+    auto text = TRY(text_beneath(root, git / name, diff::kIndexLimit));
+    if (!text) return fail_errno(ENOENT, "{}", name);
+    return std::move(*text);
+  };
 }
 
 Item write_item(const RelPath& path, const std::optional<Standing>& old,
@@ -56,7 +83,8 @@ std::optional<RelPath> git_lock_for(const RelPath& path) {
 }
 
 bool is_git_object(const RelPath& path) {
-  return within_git(path).starts_with("objects/");
+  std::string_view relative = within_git(path);
+  return relative.starts_with("objects/") || is_shared_index(relative);
 }
 
 bool is_git_index(const RelPath& path) { return within_git(path) == "index"; }
@@ -66,10 +94,12 @@ Result<bool> follow_index(const Disk& disk, int root, Item& item,
   Fd dir = TRY(disk.open_dir(root, item.path.parent()));
   auto now = TRY(disk.look(dir.get(), std::string(item.path.name()), true));
   if (!now || !now->node.is_file()) return false;
-  auto state = TRY(fs::state_beneath(root, item.path));
-  if (!state || !state->content) return false;
-  auto text = TRY(diff::read_content(*state->content, diff::kIndexLimit));
-  auto delta = diff::compare_indexes(expected, text);
+  auto text = TRY(text_beneath(root, item.path, diff::kIndexLimit));
+  if (!text) return false;
+  const RelPath git = item.path.parent();
+  auto shared = shared_beneath(root, git);
+  auto delta = diff::compare_indexes({expected, shared}, {*text, shared},
+                                     TRY(format_beneath(root, git)));
   if (!delta || delta->any()) return false;
   item.old = now->node;
   return true;
@@ -121,9 +151,7 @@ Result<std::optional<Standing>> GitRule::real(const RelPath& path) const {
 
 Result<std::optional<std::string>> GitRule::real_text(const RelPath& path,
                                                       uint64_t limit) const {
-  auto state = TRY(fs::state_beneath(root_, path));
-  if (!state || !state->content) return std::nullopt;
-  return TRY(diff::read_content(*state->content, limit));
+  return text_beneath(root_, path, limit);
 }
 
 Status GitRule::read_packed() {
@@ -242,7 +270,8 @@ Status GitRule::drop_packed(const std::string& name) {
   for (std::string_view line : split(from, '\n')) {
     if (line.empty()) continue;
     bool peeled = line.starts_with("^");
-    bool this_one = !peeled && line.size() > 41 && line.substr(41) == name;
+    size_t space = std::min(line.find(' '), line.size() - 1);
+    bool this_one = !peeled && line.substr(space + 1) == name;
     if (this_one || (peeled && skip_peeled)) {
       dropped = skip_peeled = true;
       continue;
@@ -269,7 +298,17 @@ Status GitRule::prepare_index(std::vector<Item>& items,
   if (part.before && part.before->content)
     base = TRY(diff::read_content(*part.before->content, diff::kIndexLimit));
   auto now = TRY(real_text(part.path, diff::kIndexLimit));
-  auto delta = diff::compare_indexes(base, now.value_or(""));
+  auto shared = shared_beneath(root_, row_.path);
+  // The draft may have taken the base's shared part away.
+  auto shared_of_base = [&](const std::string& name) -> Result<std::string> {
+    for (const diff::Change& other : row_.git->parts)
+      if (relative(other.path) == name && other.before && other.before->content)
+        return diff::read_content(*other.before->content, diff::kIndexLimit);
+    return shared(name);
+  };
+  auto delta =
+      diff::compare_indexes({base, shared_of_base}, {now.value_or(""), shared},
+                            TRY(format_beneath(root_, row_.path)));
   if (!delta) return left("cannot be read");
   if (delta->any()) return left("has other entries in the real repository");
   Item item = TRY(item_of(part));
@@ -281,8 +320,9 @@ Status GitRule::prepare_index(std::vector<Item>& items,
 
 Status GitRule::prepare_plain(std::vector<Item>& items,
                               const diff::Change& part) {
-  bool object = relative(part.path).starts_with("objects/");
-  if (object && part.before && !part.from) return {};  // only added
+  bool lasting = relative(part.path).starts_with("objects/") ||
+                 is_shared_index(relative(part.path));
+  if (lasting && part.before && !part.from) return {};  // only added
   auto now = TRY(real(part.path));
   Item item = TRY(item_of(part));
   // Moved inside the git directory: made anew, the old name left.

@@ -2,7 +2,8 @@
 // A git directory is committed by git's own rules, so that a person may work in
 // the real repository while an agent works in the draft's:
 //
-// - objects and packs are only added, never replaced or removed;
+// - objects, packs and shared parts of an index are only added, never replaced
+//   or removed;
 // - a ref, and HEAD, is a compare-and-swap under git's own `.lock` file: one
 //   that moved in the real repository is left, and said so, alone;
 // - the index is replaced only when the real one still has the base's entries;

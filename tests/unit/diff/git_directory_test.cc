@@ -2,9 +2,9 @@
 // A git directory by its meaning, and what the real repository knows. Git
 // itself makes the repositories; our code never runs it.
 #include "catch_shim.h"
-#include "diff/git_index.h"
 #include "diff/git_meta.h"
 #include "diff/git_object.h"
+#include "diff/git_split_index.h"
 #include "memory_view.h"
 #include "two_trees.h"
 
@@ -232,21 +232,21 @@ TEST_CASE("index versions two and three and four read the same") {
   };
   std::string two = read("2"), four = read("4");
   CHECK(two != four);
-  auto delta = compare_indexes(two, four);
+  auto delta = compare_indexes({two, {}}, {four, {}});
   REQUIRE(delta);
   CHECK_FALSE(delta->any());
-  CHECK(compare_indexes("", four)->added == 32);
+  CHECK(compare_indexes({"", {}}, {four, {}})->added == 32);
   Repository::git(repo.base(), "update-index --index-version 2");
   Repository::git(repo.base(), "update-index --skip-worktree a.c");  // v3
   std::string three = TwoTrees::read(repo.base() + "/.git/index");
-  CHECK(compare_indexes(two, three)->modified == 1);
+  CHECK(compare_indexes({two, {}}, {three, {}})->modified == 1);
 }
 
 TEST_CASE("a damaged index is refused and said so") {
   Repository repo;
   std::string good = TwoTrees::read(repo.base() + "/.git/index");
   for (size_t cut = 0; cut < good.size() - 20; cut += 3) {
-    auto delta = compare_indexes("", good.substr(0, cut));
+    auto delta = compare_indexes({"", {}}, {good.substr(0, cut), {}});
     CHECK((cut == 0) == delta.has_value());
   }
   TwoTrees::write(repo.draft() + "/.git/index", "DIRCgarbage");
@@ -254,9 +254,46 @@ TEST_CASE("a damaged index is refused and said so") {
   CHECK_FALSE(git_row(set).unreadable.empty());
 }
 
-TEST_CASE("an index of a kind that is not read is a warning and said so") {
+TEST_CASE("a split index is read with its shared part") {
+  Repository repo;
+  for (int i = 0; i < 200; i++)
+    TwoTrees::write(repo.base() + "/dir/name" + std::to_string(i), "x");
+  Repository::git(repo.base(), "add -A");
+  Repository::git(repo.base(), "commit -qm many");
+  std::string version = GENERATE("2", "4");
+  bool split_base = GENERATE(true, false);
+  Repository::git(repo.base(), "update-index --index-version " + version);
+  if (split_base) Repository::git(repo.base(), "update-index --split-index");
+  repo.copy_base();
+  // Split alone, or split anew, it says the same.
+  repo.in_draft("update-index --split-index");
+  CHECK(repo.build().empty());
+  for (int i = 20; i < 120; i += 2)
+    TwoTrees::write(repo.draft() + "/dir/name" + std::to_string(i), "y");
+  TwoTrees::write(repo.draft() + "/dir/name30a", "new");
+  TwoTrees::write(repo.draft() + "/zz", "new");
+  repo.in_draft("add -A");
+  repo.in_draft("rm -q --cached dir/name0 dir/name1 dir/name199");
+  CHECK(TwoTrees::read(repo.draft() + "/.git/index").find("link") !=
+        std::string::npos);
+  ChangeSet set = repo.build();
+  const GitChange& git = git_row(set);
+  CHECK(git.unreadable.empty());
+  CHECK(git.index_modified == 50);
+  CHECK(git.index_added == 2);
+  CHECK(git.index_removed == 3);
+  // Joined again it means the same: what was approved stays approved.
+  repo.in_draft("update-index --no-split-index");
+  CHECK(git_row(repo.build()).meaning == git.meaning);
+}
+
+TEST_CASE("a split index without its shared part is a warning and said so") {
   Repository repo;
   repo.in_draft("update-index --split-index");
+  bool gone = GENERATE(true, false);
+  std::string shared = "'" + repo.draft() + "'/.git/sharedindex.*";
+  TwoTrees::run(gone ? "rm " + shared
+                     : "for f in " + shared + "; do echo x >>\"$f\"; done");
   ChangeSet set = repo.build();
   CHECK_FALSE(git_row(set).unreadable.empty());
   bool warned = false;
@@ -264,6 +301,36 @@ TEST_CASE("an index of a kind that is not read is a warning and said so") {
     warned |= risk.code == "git-unreadable" && risk.level == Level::kWarn &&
               risk.message.starts_with("the index changed: ");
   CHECK(warned);
+}
+
+TEST_CASE("a damaged split index is refused at every byte") {
+  Repository repo;
+  for (int i = 0; i < 100; i++)
+    TwoTrees::write(repo.base() + "/name" + std::to_string(i), "x");
+  Repository::git(repo.base(), "add -A");
+  Repository::git(repo.base(), "update-index --split-index");
+  Repository::git(repo.base(), "rm -q --cached name5 name77");
+  std::string index = TwoTrees::read(repo.base() + "/.git/index");
+  std::string shared =
+      TwoTrees::output("cat '" + repo.base() + "'/.git/sharedindex.*");
+  auto give = [&](const std::string&) -> Result<std::string> { return shared; };
+  REQUIRE(compare_indexes({"", {}}, {index, give})->added == 100);
+  CHECK_FALSE(compare_indexes({"", {}}, {index, {}}));
+  // Up to the end of the link; what follows is for git alone.
+  size_t link = index.find("link");
+  size_t end = link + 8 + static_cast<unsigned char>(index[link + 7]);
+  for (size_t cut = 1; cut < end; cut++) {
+    if (cut == 12 + 20) continue;  // a whole index without entries
+    CHECK_FALSE(compare_indexes({"", {}}, {index.substr(0, cut), give}));
+  }
+  // Any other bytes in the bitmaps: an answer or a refusal, nothing else.
+  for (size_t at = link; at < index.size(); at++)
+    for (int bit = 0; bit < 8; bit++) {
+      std::string other = index;
+      other[at] = static_cast<char>(other[at] ^ (1 << bit));
+      auto delta = compare_indexes({"", {}}, {other, give});
+      if (delta) CHECK(delta->added <= 200);
+    }
 }
 
 TEST_CASE("a sparse index is read with whole directories as entries") {
@@ -296,8 +363,9 @@ TEST_CASE("a repository of SHA-256 names is understood") {
   Repository::git(trees.base(), "pack-refs --all");
   std::string index = TwoTrees::read(trees.base() + "/.git/index");
   // Neither is taken for the other.
-  CHECK_FALSE(compare_indexes("", index, ObjectFormat::kSha1));
-  CHECK(compare_indexes("", index, ObjectFormat::kSha256)->added == 5);
+  CHECK_FALSE(compare_indexes({"", {}}, {index, {}}, ObjectFormat::kSha1));
+  CHECK(compare_indexes({"", {}}, {index, {}}, ObjectFormat::kSha256)->added ==
+        5);
   trees.copy_base();
   TwoTrees::write(trees.draft() + "/file9", "x");
   Repository::git(trees.draft(), "add -A");

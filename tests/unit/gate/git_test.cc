@@ -24,14 +24,17 @@ struct Repo : Site {
   std::string base;
   Fd base_fd;
 
-  Repo() {
-    git(ws, "init -q -b main .");
+  // `init`: options of git init; `then`: commands of git before the draft.
+  explicit Repo(const std::string& init = "",
+                const std::vector<std::string>& then = {}) {
+    git(ws, "init -q -b main " + init + " .");
     git(ws, "config user.name T");
     git(ws, "config user.email t@example.invalid");
     put(ws + "/a.txt", "one\n");
     put(ws + "/b.txt", "one\n");
     git(ws, "add -A");
     git(ws, "commit -q -m first");
+    for (const std::string& command : then) git(ws, command);
     branch();
     // The base as the draft saw it, aside, so that the real tree may move on.
     base = top + "/base";
@@ -110,6 +113,60 @@ TEST_CASE("a commit made in the draft is a commit of the real repository") {
     repo.git(repo.ws, "cat-file -e " + head);
     repo.git(repo.ws, "fsck --strict");
   }
+}
+
+TEST_CASE(
+    "an index of SHA-256 names and a split one are committed and undone") {
+  std::string kind = GENERATE("sha256", "split", "split-later");
+  Repo repo(kind == "sha256" ? "--object-format=sha256" : "",
+            kind == "split"
+                ? std::vector<std::string>{"update-index --split-index"}
+                : std::vector<std::string>{"tag gone", "pack-refs --all"});
+  if (kind == "split-later") repo.git(repo.draft, "update-index --split-index");
+  if (kind == "split")  // a new shared part instead of the base's
+    repo.git(repo.draft, "update-index --no-split-index --split-index");
+  put(repo.draft + "/a.txt", "two\n");
+  repo.git(repo.draft, "commit -q -am second");
+  if (kind != "split") repo.git(repo.draft, "tag -d gone");
+  // The real index is refreshed meanwhile, which changes none of its entries.
+  put(repo.ws + "/b.txt", "one\n");
+  repo.git(repo.ws, "update-index --refresh");
+  repo.look();
+  auto result = repo.commit_now();
+  INFO(kind << (result ? "" : result.error().text()));
+  REQUIRE(result);
+  for (const std::string& note : result->notes) INFO(note);
+  CHECK(result->notes.empty());
+  CHECK(repo.git(repo.ws, "rev-parse HEAD") ==
+        repo.git(repo.draft, "rev-parse HEAD"));
+  CHECK(repo.git(repo.ws, "status --porcelain").empty());
+  CHECK(repo.git(repo.ws, "tag").empty());
+  repo.git(repo.ws, "fsck --strict");
+  repo.git(repo.ws, "update-index --refresh");
+  auto undone = undo({.ground = repo.ground(), .number = {}, .meta = {}});
+  INFO((undone ? "" : undone.error().text()));
+  REQUIRE(undone);
+  CHECK(repo.git(repo.ws, "rev-parse HEAD") ==
+        repo.git(repo.base, "rev-parse HEAD"));
+  CHECK(repo.git(repo.ws, "status --porcelain").empty());
+  CHECK(repo.git(repo.ws, "tag") == (kind == "split" ? "" : "gone"));
+}
+
+TEST_CASE("a shared part that the real index rests on is not taken away") {
+  Repo repo("", {"update-index --split-index"});
+  put(repo.draft + "/a.txt", "agent\n");
+  repo.git(repo.draft, "commit -q -am agent");
+  repo.git(repo.draft, "update-index --no-split-index");
+  REQUIRE(::system(("rm " + repo.draft + "/.git/sharedindex.*").c_str()) == 0);
+  put(repo.ws + "/b.txt", "person\n");
+  repo.git(repo.ws, "add b.txt");
+  repo.look();
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(has_note(*result, "the index has other entries"));
+  CHECK(repo.git(repo.ws, "diff --cached --name-only").find("b.txt") !=
+        std::string::npos);
 }
 
 TEST_CASE("a ref that moved in the real repository drifts alone") {
@@ -255,4 +312,6 @@ TEST_CASE("lock files belong to refs and the index alone") {
   CHECK(!git_lock_for(path("src/HEAD")));
   CHECK(is_git_object(path(".git/objects/ab/cd")));
   CHECK(!is_git_object(path("objects/ab")));
+  CHECK(is_git_object(path(".git/sharedindex.ab")));
+  CHECK(!is_git_object(path("sharedindex.ab")));
 }
