@@ -7,6 +7,7 @@
 
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
+#include "diff/git_pack_index.h"
 #include "diff/git_split_index.h"
 #include "diff/select.h"
 
@@ -98,6 +99,7 @@ class Folder {
 
   Result<std::optional<Change>> run() {
     for (const Change& part : git_.parts) TRY(count(part));
+    count_removed();
     TRY(find_refs());
     std::sort(git_.others.begin(), git_.others.end());
     bool whole = appears_or_goes();
@@ -136,13 +138,14 @@ class Folder {
         packed_changed_ = true;
         break;
       case Sort::kObject:
-        git_.objects_added += !part.before;
-        git_.objects_removed += !part.after;
-        note(rel, part);
-        break;
       case Sort::kPack:
-        git_.packs_added += !part.before;
-        git_.packs_removed += !part.after;
+        if (!part.after) {
+          removed_.push_back(&part);
+          break;
+        }
+        if (!part.before)
+          (sort_of(rel) == Sort::kPack ? git_.packs_added
+                                       : git_.objects_added)++;
         note(rel, part);
         break;
       case Sort::kBookkeeping:
@@ -160,6 +163,64 @@ class Folder {
     meaning_.update(fmt::format("{} {} {} {}\n", name_of(part.kind), rel.size(),
                                 rel,
                                 part.new_sha256 ? hex(*part.new_sha256) : ""));
+  }
+
+  // Objects that are in another pack now were not removed: `git gc` does that,
+  // and a commit never takes one from the real repository. Were they told, they
+  // would be held for ever.
+  void count_removed() {
+    std::vector<const Change*> loose, packs;
+    for (const Change* part : removed_)
+      (sort_of(relative(*part)) == Sort::kPack ? packs : loose).push_back(part);
+    loose.insert(loose.end(), packs.begin(), packs.end());
+    for (size_t i : find_missing(loose, packs)) {
+      std::string rel = relative(*loose[i]);
+      (sort_of(rel) == Sort::kPack ? git_.packs_removed
+                                   : git_.objects_removed)++;
+      note(rel, *loose[i]);
+    }
+  }
+
+  // Of `all`, loose objects and then `packs`, those that are nowhere else.
+  std::vector<size_t> find_missing(const std::vector<const Change*>& all,
+                                   const std::vector<const Change*>& packs) {
+    if (all.empty()) return {};
+    std::vector<std::string> ids, indexes;
+    for (size_t i = 0; i < all.size() - packs.size(); i++)
+      ids.push_back(loose_object_id(relative(*all[i])).value_or(""));
+    uint64_t left = kPackIndexLimit;
+    for (const Change* pack : packs) {
+      auto index = read(Side::kBase, index_of(relative(*pack)), left);
+      indexes.push_back(index.value_or(""));
+      left -= indexes.back().size();
+    }
+    const ObjectFormat format = this->format();
+    MissingObjects missing(format, std::move(ids), std::move(indexes));
+    left = kPackIndexLimit;
+    for (const std::string& pack : draft_packs()) {
+      auto index = read(Side::kDraft, index_of(pack), left);
+      if (!index) continue;
+      left -= index->size();
+      missing.found_in(pack_index_ids(*index, format));
+    }
+    return missing.left();
+  }
+
+  static std::string index_of(const std::string& pack) {
+    return pack.substr(0, pack.size() - 5) + ".idx";
+  }
+
+  // Those that the draft has, relative to the git directory.
+  std::vector<std::string> draft_packs() const {
+    std::vector<std::string> out;
+    auto path = RelPath::parse(directory_.str() + "/objects/pack");
+    auto entries =
+        path ? view_.draft_list(*path) : std::unexpected(Error(ENOENT));
+    if (!entries) return out;
+    for (const fs::DirEntry& entry : *entries)
+      if (entry.type == fs::Type::kFile && entry.name.ends_with(".pack"))
+        out.push_back("objects/pack/" + entry.name);
+    return out;
   }
 
   static Result<std::string> text_of(const std::optional<fs::NodeState>& state,
@@ -322,12 +383,11 @@ class Folder {
     auto add = [&](Level level, std::string code, std::string message) {
       row.risks.push_back({level, std::move(code), std::move(message)});
     };
-    // Repacking removes loose objects and adds a pack.
     uint64_t removed = git_.objects_removed + git_.packs_removed;
     if (row.kind == Kind::kDeleted)
       add(Level::kDanger, "git-deleted",
           "deletes the repository with all of its history");
-    else if (removed > 0 && git_.packs_added == 0)
+    else if (removed > 0)
       add(Level::kWarn, "git-objects",
           "removes objects; a commit leaves them in the real repository");
     for (const RefMove& ref : git_.refs)
@@ -348,7 +408,8 @@ class Folder {
   RelPath directory_;
   GitChange git_;
   std::map<std::string, const Change*> by_name_;
-  std::set<std::string> names_;  // of refs that may have moved
+  std::vector<const Change*> removed_;  // objects and packs
+  std::set<std::string> names_;         // of refs that may have moved
   bool packed_changed_ = false;
   Sha256 meaning_;
 };

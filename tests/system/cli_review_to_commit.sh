@@ -155,6 +155,19 @@ made_anew() {
   same 1 "$(cat lib/one)"
 }
 
+# `git gc` in the draft: once the pack is in the real repository, nothing is
+# held any more, though the real one keeps its loose objects.
+repacked() {
+  sl run --quiet -- sh -c 'git gc -q --prune=now && ls .git/objects/pack/*.pack' >/dev/null
+  same .git "$(sl status --json | jq -r '.changes[].path | rtrimstr("/")')"
+  same '[]' "$(sl status --json | jq -c '.changes[0].risks')"
+  sl commit -a -y >/dev/null
+  sl status --json | jq -e '.changes == []' >/dev/null || fail "$(sl status)"
+  ls .git/objects/pack/*.pack >/dev/null || fail 'the pack was not committed'
+  git fsck --strict
+  test -e ".git/objects/$(git rev-parse HEAD | sed 's,..,&/,')" || fail 'a real object is gone'
+}
+
 by_policy() {
   mkdir -p "$XDG_CONFIG_HOME/stoplog"
   printf '[gate]\nmode = "auto"\nauto_approve = ["docs/**"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
@@ -177,4 +190,5 @@ both_modes all_at_once
 both_modes by_digest
 both_modes hunk_by_hunk
 both_modes made_anew
+both_modes repacked
 both_modes by_policy

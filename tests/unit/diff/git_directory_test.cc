@@ -4,6 +4,7 @@
 #include "catch_shim.h"
 #include "diff/git_meta.h"
 #include "diff/git_object.h"
+#include "diff/git_pack_index.h"
 #include "diff/git_split_index.h"
 #include "memory_view.h"
 #include "two_trees.h"
@@ -106,6 +107,61 @@ TEST_CASE("packing refs and objects moves nothing") {
   CHECK(git_row(set).packs_added == 1);
   CHECK(set.changes.size() == 1);  // no info/refs, which gc writes
   CHECK_FALSE(set.find(path(".git"))->is_danger());
+}
+
+TEST_CASE("objects that are in another pack were not removed") {
+  Repository repo;
+  bool packed = GENERATE(false, true);
+  if (packed) {  // packs instead of loose objects
+    TwoTrees::write(repo.base() + "/b.c", "int b;\n");
+    Repository::git(repo.base(), "repack -q -d");
+    Repository::git(repo.base(), "add b.c");
+    Repository::git(repo.base(), "commit -qm second");
+    Repository::git(repo.base(), "repack -q -d");
+    repo.copy_base();
+  }
+  repo.in_draft("repack -q -a -d");
+  ChangeSet set = repo.build();
+  const GitChange& git = git_row(set);
+  CHECK(git.packs_added == 1);
+  CHECK(git.objects_removed + git.packs_removed == 0);
+  CHECK(set.find(path(".git"))->risks.empty());
+  // The commit brought the pack to the real side: nothing is held any more.
+  TwoTrees::run("cp -an '" + repo.draft() + "'/.git/objects/pack/. '" +
+                repo.base() + "'/.git/objects/pack/");
+  CHECK(repo.build().empty());
+  // What is in no pack is told, alone.
+  TwoTrees::write(repo.base() + "/c.c", "int lost;\n");
+  Repository::git(repo.base(), "hash-object -w c.c");
+  TwoTrees::run("cp '" + repo.base() + "/c.c' '" + repo.draft() + "/c.c'");
+  set = repo.build();
+  CHECK(git_row(set).objects_removed == 1);
+  CHECK(set.find(path(".git"))->risks[0].code == "git-objects");
+  // Nor does a pack count that has no file of its own.
+  TwoTrees::run("rm '" + repo.draft() + "'/.git/objects/pack/*.pack");
+  CHECK(git_row(repo.build()).objects_removed +
+            git_row(repo.build()).packs_removed >
+        1);
+}
+
+TEST_CASE("indexes of packs are read within their bounds") {
+  Repository repo;
+  repo.in_draft("repack -q -a -d");
+  std::string index =
+      TwoTrees::output("cat '" + repo.draft() + "'/.git/objects/pack/*.idx");
+  std::string_view ids = pack_index_ids(index, ObjectFormat::kSha1);
+  CHECK(ids.size() == 4 * 20);  // a commit, a tree, two blobs
+  for (size_t cut = 0; cut < index.size(); cut++) {
+    std::string part = index.substr(0, cut);
+    auto got = pack_index_ids(part, ObjectFormat::kSha1);
+    CHECK((got.empty() || got == ids));
+  }
+  CHECK(pack_index_ids("", ObjectFormat::kSha256).empty());
+  std::string name = "objects/ab/" + std::string(38, '0');
+  CHECK(loose_object_id(name) == "\xab" + std::string(19, '\0'));
+  CHECK_FALSE(loose_object_id("objects/pack/x"));
+  CHECK_FALSE(loose_object_id("objects/AB/" + std::string(38, '0')));
+  CHECK_FALSE(loose_object_id("objects/ab/" + std::string(37, '0')));
 }
 
 TEST_CASE("removed objects are told and a removed repository is a danger") {
