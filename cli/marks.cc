@@ -38,15 +38,15 @@ Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
                    : fmt::format("did you mean '{}'?", escape(near))));
 }
 
-Result<std::unique_ptr<fs::View>> view_at(const Opened& opened,
-                                          fs::Position position) {
+Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
+                                               fs::Position position) {
   snapshot::ObjectStore* objects = opened.door.objects.get();
-  return TRY(fs::open_view({.draft_dir = opened.draft_dir.get(),
-                            .base = opened.door.root.get(),
-                            .at = position,
-                            .objects = [objects](const Sha256Digest& id) {
-                              return objects->content(id);
-                            }}));
+  return fs::open_view({.draft_dir = opened.draft_dir.get(),
+                        .base = opened.door.root.get(),
+                        .at = position,
+                        .objects = [objects](const Sha256Digest& id) {
+                          return objects->content(id);
+                        }});
 }
 
 Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,

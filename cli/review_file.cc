@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "base/sys_terminal.h"
 #include "base/units.h"
 #include "diff/content_hash.h"
 #include "diff/git_meta.h"
@@ -15,7 +14,6 @@ namespace stoplog::cli {
 namespace {
 
 constexpr uint64_t kLoadAtOnce = 128 << 10;
-constexpr size_t kCacheFiles = 16;
 
 std::string side_text(const std::optional<fs::NodeState>& state) {
   if (!state) return "nothing";
@@ -178,63 +176,19 @@ std::shared_ptr<const LoadedFile> DirectSource::get(size_t index) {
 
 Result<std::unique_ptr<FileLoader>> FileLoader::create(
     const diff::ChangeSet& set) {
-  Fd ready = TRY(sys::event_fd());
-  return std::unique_ptr<FileLoader>(new FileLoader(set, std::move(ready)));
-}
-
-FileLoader::FileLoader(const diff::ChangeSet& set, Fd ready)
-    : set_(set), ready_(std::move(ready)), thread_([this] { work(); }) {}
-
-FileLoader::~FileLoader() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+  auto files = TRY(Files::create([&set](size_t index, const Files::Unwanted&) {
+    return std::optional(load_file(set.changes[index]));
+  }));
+  return std::unique_ptr<FileLoader>(new FileLoader(set, std::move(files)));
 }
 
 std::shared_ptr<const LoadedFile> FileLoader::get(size_t index) {
-  std::unique_lock lock(mutex_);
-  auto found = std::ranges::find(cache_, index, &Entry::index);
-  if (found != cache_.end()) {
-    cache_.splice(cache_.begin(), cache_, found);
-    return cache_.front().file;
-  }
-  if (cost(set_.changes[index]) > kLoadAtOnce) {
-    wanted_ = index;
-    wake_.notify_one();
-    return nullptr;
-  }
-  lock.unlock();
+  if (cost(set_.changes[index]) > kLoadAtOnce) return files_->get(index);
+  if (auto kept = files_->kept(index)) return kept;
   auto file =
       std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
-  lock.lock();
-  keep({index, file});
+  files_->keep(index, file);
   return file;
-}
-
-void FileLoader::drain() { sys::drain_event(ready_.get()); }
-
-void FileLoader::keep(Entry entry) {
-  cache_.push_front(std::move(entry));
-  if (cache_.size() > kCacheFiles) cache_.pop_back();
-}
-
-void FileLoader::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [&] { return stop_ || wanted_; });
-    if (stop_) return;
-    size_t index = *wanted_;
-    wanted_.reset();
-    lock.unlock();
-    auto file =
-        std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
-    lock.lock();
-    keep({index, std::move(file)});
-    sys::raise_event(ready_.get());
-  }
 }
 
 }  // namespace stoplog::cli

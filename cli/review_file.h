@@ -14,18 +14,14 @@
 // must outlive it. Notes quote hostile bytes: escape before showing.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/result.h"
+#include "cli/background.h"
 #include "diff/change_set.h"
 #include "diff/hunks.h"
 
@@ -59,31 +55,20 @@ class DirectSource : public FileSource {
 class FileLoader : public FileSource {
  public:
   static Result<std::unique_ptr<FileLoader>> create(const diff::ChangeSet& set);
-  ~FileLoader() override;
 
   std::shared_ptr<const LoadedFile> get(size_t index) override;
   // Readable when a file that get() could not give has arrived; drain() before
   // asking again.
-  int fd() const { return ready_.get(); }
-  void drain();
+  int fd() const { return files_->fd(); }
+  void drain() { files_->drain(); }
 
  private:
-  struct Entry {
-    size_t index;
-    std::shared_ptr<const LoadedFile> file;
-  };
-  FileLoader(const diff::ChangeSet& set, Fd ready);
-  void work();
-  void keep(Entry entry);  // with mutex_ held
+  using Files = Background<LoadedFile>;
+  FileLoader(const diff::ChangeSet& set, std::unique_ptr<Files> files)
+      : set_(set), files_(std::move(files)) {}
 
   const diff::ChangeSet& set_;
-  Fd ready_;
-  std::mutex mutex_;  // protects all below but thread_
-  std::condition_variable wake_;
-  std::list<Entry> cache_;  // newest first
-  std::optional<size_t> wanted_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::unique_ptr<Files> files_;
 };
 
 }  // namespace stoplog::cli

@@ -14,6 +14,7 @@
 #include "cli/opened.h"
 #include "cli/patch_prompt.h"
 #include "cli/rejection_notes.h"
+#include "cli/review_history.h"
 #include "cli/review_plan.h"
 #include "cli/review_screen.h"
 #include "cli/who.h"
@@ -81,6 +82,16 @@ class Sitting {
     return found == commands_.end() ? "" : found->second;
   }
 
+  // On a thread of the screen's; the only one that uses history_.
+  std::optional<FileMakers> makers(const diff::Change& change,
+                                   const std::function<bool()>& unwanted) {
+    if (!history_) history_.emplace(opened_);
+    std::vector<FileVersion> versions = history_->versions(change, unwanted);
+    if (unwanted()) return std::nullopt;
+    auto text = gate::text_of(change);
+    return text ? makers_of(*text, versions) : FileMakers();
+  }
+
   // Into the ledger, and to the agent, what was decided since the last time.
   Status record() {
     PlanDecisions::Decided decided = store_->take_decided();
@@ -135,6 +146,7 @@ class Sitting {
   diff::ChangeSet set_;
   std::optional<PlanDecisions> store_;
   std::map<uint32_t, std::string> commands_;
+  std::optional<History> history_;
 };
 
 void tell_rest(Context& context, size_t approved, size_t undecided) {
@@ -161,6 +173,11 @@ Result<int> review_draft(Context& context, const draft::Draft& draft) {
        .command_text = [&](uint32_t n) { return sitting->command_text(n); },
        .commit = [&] { return sitting->commit(); },
        .save_looked = [&](const Looked& now) { sitting->keep_looked(now); },
+       .makers =
+           [&](const diff::Change& change,
+               const std::function<bool()>& unwanted) {
+             return sitting->makers(change, unwanted);
+           },
        .color = context.out.color()}));
   TRY(sitting->record());
   if (!end.message.empty())

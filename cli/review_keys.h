@@ -33,7 +33,7 @@ inline constexpr std::array kHelpText = {
     HelpLine{"Tab", "to the list of files and back"},
     HelpLine{"!", "next danger, those not yet seen first"},
     HelpLine{"w", "next file that is new since you last looked"},
-    HelpLine{"i", "about this file: risks, and the command that made it"},
+    HelpLine{"i", "about this file and hunk: risks, commands that made it"},
     HelpLine{"/", "search lines and names; empty repeats"},
     HelpLine{"m M", "next, previous match"},
     HelpLine{"y", "approve this hunk"},

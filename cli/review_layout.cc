@@ -245,6 +245,8 @@ class Painter {
                         : model_.hunk_mixed(index)      ? " mixed"
                                                         : "";
     if (view.fresh) right = " new" + right;
+    if (std::string by = makers_text(model_.hunk_makers(index)); !by.empty())
+      right = " " + by + right;
     auto columns = static_cast<size_t>(g_.text_columns);
     size_t room = columns > right.size() ? columns - right.size() : 0;
     put(row, column, pad(fit(left, room), room), Ink::kHead, lit);

@@ -90,6 +90,7 @@ void ReviewModel::fill_open() {
   const LoadedFile* loaded = open_.loaded.get();
   open_.decision = input_.decisions.get(
       change, loaded != nullptr && loaded->text ? &*loaded->text : nullptr);
+  poll_makers();
   build_notes();
   build_hunks();
   build_rows();
@@ -236,6 +237,25 @@ void ReviewModel::poll() {
     if (open_.loaded) fill_open();
   }
   if (search_) step_search();
+}
+
+bool ReviewModel::awaits_makers() const {
+  return input_.makers != nullptr && !empty() && !open_.makers &&
+         open_.loaded && open_.loaded->text &&
+         change_of(open_.item).command != 0;
+}
+
+void ReviewModel::poll_makers() {
+  if (awaits_makers())
+    open_.makers = input_.makers->get(items_[open_.item].change);
+}
+
+std::vector<uint32_t> ReviewModel::hunk_makers(size_t hunk) const {
+  const HunkView& view = open_.hunks[hunk];
+  if (view.mode || !open_.makers || !open_.loaded->text ||
+      open_.makers->edits.size() != open_.loaded->text->edits.size())
+    return {};
+  return open_.makers->of(view.hunk.first_edit, view.hunk.edit_count);
 }
 
 void ReviewModel::shown() {

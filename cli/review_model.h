@@ -28,6 +28,7 @@
 #include "cli/review_file.h"
 #include "cli/review_keys.h"
 #include "cli/review_looked.h"
+#include "cli/review_makers.h"
 #include "diff/change_set.h"
 #include "diff/hunks.h"
 
@@ -42,6 +43,8 @@ struct ReviewInput {
   // What a command of the timeline was; one line, raw.
   std::function<std::string(uint32_t)> command_text;
   bool can_commit = true;
+  // Which command made which hunk; null: nobody looks for it.
+  MakerSource* makers = nullptr;
 };
 
 enum class Mode { kBrowse, kSearch, kReason, kConfirm, kPopup };
@@ -85,6 +88,7 @@ struct Note {
 struct OpenFile {
   size_t item = 0;
   std::shared_ptr<const LoadedFile> loaded;  // null: being read
+  std::shared_ptr<const FileMakers> makers;  // null: not known, or not yet
   FileDecision decision;
   std::set<size_t> split;  // edits that are shown as hunks of their own
   std::vector<Note> notes;
@@ -113,6 +117,10 @@ class ReviewModel {
   // The open file is being read, or a search goes on: call poll() soon.
   bool busy() const;
   void poll();
+  // The makers of the open file's hunks are being looked for: call this when
+  // they may have come.
+  bool awaits_makers() const;
+  void poll_makers();
   // What is on the screen now was drawn.
   void shown();
   Wish take_wish();
@@ -140,6 +148,8 @@ class ReviewModel {
 
   Verdict hunk_verdict(size_t hunk) const;  // kNone also when mixed
   bool hunk_mixed(size_t hunk) const;
+  // The commands that made it, as FileMakers has them; empty: not known.
+  std::vector<uint32_t> hunk_makers(size_t hunk) const;
   std::optional<size_t> current_hunk() const;
   size_t undecided() const { return undecided_; }
   size_t approved() const { return approved_; }
@@ -191,6 +201,8 @@ class ReviewModel {
   std::optional<size_t> find_item(const std::function<bool(size_t)>& good,
                                   bool forward) const;
   void show_about();
+  void add_hunk_makers(const std::function<void(std::string_view)>& add) const;
+  std::string command_text(uint32_t command) const;
   void show_help();
 
   // review_decide.cc

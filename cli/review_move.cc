@@ -311,6 +311,29 @@ void ReviewModel::change_context(bool more) {
   say(fmt::format("{} lines of context", context_));
 }
 
+std::string ReviewModel::command_text(uint32_t command) const {
+  return input_.command_text ? input_.command_text(command) : std::string();
+}
+
+void ReviewModel::add_hunk_makers(
+    const std::function<void(std::string_view)>& add) const {
+  auto hunk = current_hunk();
+  if (!hunk || change_of(open_.item).command == 0) return;
+  if (awaits_makers()) {
+    add("which command made this hunk is being looked for");
+    return;
+  }
+  std::vector<uint32_t> makers = hunk_makers(*hunk);
+  for (uint32_t command : makers)
+    if (command != 0)
+      add(fmt::format("this hunk was made by command {}: {}", command,
+                      command_text(command)));
+  if (std::ranges::find(makers, 0u) != makers.end())
+    add(makers.size() == 1 ? "this hunk was made before the commands that "
+                             "could be looked at"
+                           : "and some of it before");
+}
+
 void ReviewModel::show_about() {
   const diff::Change& change = change_of(open_.item);
   std::vector<std::string> lines;
@@ -326,9 +349,9 @@ void ReviewModel::show_about() {
   if (change.command == 0)
     add("which command made it is not known");
   else
-    add(fmt::format("made by command {}: {}", change.command,
-                    input_.command_text ? input_.command_text(change.command)
-                                        : std::string()));
+    add(fmt::format("last changed by command {}: {}", change.command,
+                    command_text(change.command)));
+  add_hunk_makers(add);
   for (const diff::Risk& risk : change.risks)
     add(fmt::format("{} {}: {}", name_of(risk.level), risk.code, risk.message));
   if (change.drift) add("drift: " + *change.drift);

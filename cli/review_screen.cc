@@ -20,12 +20,40 @@ constexpr int kKeysAFrame = 64;
 // A terminal that is always ready and never has a key is gone.
 constexpr int kEmptyReads = 100;
 
+using Makers = Background<FileMakers>;
+
+class MakerLoader : public MakerSource {
+ public:
+  static Result<std::unique_ptr<MakerLoader>> create(
+      const ReviewRequest& request) {
+    auto out = std::make_unique<MakerLoader>();
+    if (!request.makers) return out;
+    out->makers_ = TRY(Makers::create(
+        [&request](size_t index, const Makers::Unwanted& unwanted) {
+          return request.makers(request.set.changes[index], unwanted);
+        }));
+    return out;
+  }
+  std::shared_ptr<const FileMakers> get(size_t index) override {
+    return makers_->get(index);
+  }
+  bool looks() const { return makers_ != nullptr; }
+  int fd() const { return makers_ ? makers_->fd() : -1; }
+  void drain() {
+    if (makers_) makers_->drain();
+  }
+
+ private:
+  std::unique_ptr<Makers> makers_;
+};
+
 class Session {
  public:
-  Session(ReviewRequest& request, FileLoader& loader, Terminal& terminal,
-          sys::SignalWatch& signals)
+  Session(ReviewRequest& request, FileLoader& loader, MakerLoader& makers,
+          Terminal& terminal, sys::SignalWatch& signals)
       : request_(request),
         loader_(loader),
+        makers_(makers),
         terminal_(terminal),
         signals_(signals),
         model_({.set = request.set,
@@ -34,7 +62,8 @@ class Session {
                 .looked = std::move(request.looked),
                 .title = request.title,
                 .command_text = request.command_text,
-                .can_commit = request.commit != nullptr}) {}
+                .can_commit = request.commit != nullptr,
+                .makers = makers.looks() ? &makers : nullptr}) {}
 
   Result<ReviewEnd> run() {
     model_.resize(terminal_.columns(), terminal_.rows());
@@ -47,6 +76,10 @@ class Session {
       if (model_.busy()) {
         loader_.drain();
         model_.poll();
+      }
+      if (model_.awaits_makers()) {
+        makers_.drain();
+        model_.poll_makers();
       }
       take_wish();
     }
@@ -69,9 +102,13 @@ class Session {
     // A search goes on by itself; a file that is being read reports.
     bool searching = model_.busy() && model_.open().loaded;
     unsaved_ = model_.take_dirty() || unsaved_;
-    std::array<pollfd, 3> fds = {{{0, POLLIN, 0},
+    // What nobody waits for any more would wake us for ever.
+    int files = model_.busy() ? loader_.fd() : -1;
+    int makers = model_.awaits_makers() ? makers_.fd() : -1;
+    std::array<pollfd, 4> fds = {{{0, POLLIN, 0},
                                   {signals_.fd(), POLLIN, 0},
-                                  {loader_.fd(), POLLIN, 0}}};
+                                  {files, POLLIN, 0},
+                                  {makers, POLLIN, 0}}};
     int timeout = searching ? 0 : unsaved_ ? kPauseMs : -1;
     int ready = TRY(sys::wait_any(fds, timeout));
     if (ready == 0 && !searching && unsaved_) save();
@@ -178,6 +215,7 @@ class Session {
 
   ReviewRequest& request_;
   FileLoader& loader_;
+  MakerLoader& makers_;
   Terminal& terminal_;
   sys::SignalWatch& signals_;
   ReviewModel model_;
@@ -197,8 +235,9 @@ Result<ReviewEnd> run_review(ReviewRequest request) {
   sys::SignalWatch signals = TRY(sys::SignalWatch::start(
       {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   auto loader = TRY(FileLoader::create(request.set));
+  auto makers = TRY(MakerLoader::create(request));
   auto terminal = TRY(Terminal::open({.color = request.color}));
-  Session session(request, *loader, *terminal, signals);
+  Session session(request, *loader, *makers, *terminal, signals);
   return session.run();
 }
 

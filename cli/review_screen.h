@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "cli/review_decisions.h"
 #include "cli/review_looked.h"
+#include "cli/review_makers.h"
 #include "diff/change_set.h"
 
 namespace stoplog::cli {
@@ -41,6 +42,11 @@ struct ReviewRequest {
   std::function<CommitReply()> commit;
   // Keeps what was looked at; called where decisions are saved.
   std::function<void(const Looked&)> save_looked;
+  // Which commands made the hunks of a change; called on another thread, may
+  // give up when told so. Unset: nobody knows.
+  std::function<std::optional<FileMakers>(const diff::Change&,
+                                          const std::function<bool()>&)>
+      makers;
   bool color = true;
 };
 

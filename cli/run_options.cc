@@ -74,6 +74,8 @@ Result<uint64_t> thousandths(const std::string& text) {
   return value;
 }
 
+constexpr uint64_t kFewestFiles = 8;
+
 Status take_limits(const Args& args, const draft::PolicyLimits& policy,
                    const std::vector<std::string>& required,
                    draft::Limits& out) {
@@ -83,6 +85,12 @@ Status take_limits(const Args& args, const draft::PolicyLimits& policy,
   TRY(limit(args, "memory", policy.memory.value, out.memory, bytes));
   TRY(limit(args, "pids", policy.pids.value, out.pids, count));
   TRY(limit(args, "files", policy.files.value, out.files, count));
+  // Three are the streams; the loader opens more before the program runs.
+  if (out.files.value && *out.files.value < kFewestFiles)
+    return fail(Code::kUsage,
+                "cannot limit open files to {}: no program starts with less "
+                "than {}",
+                *out.files.value, kFewestFiles);
   TRY(limit(args, "output", policy.output.value, out.output, bytes));
   TRY(limit(args, "disk", policy.disk.value, out.disk, bytes));
   TRY(limit(args, "inodes", policy.inodes.value, out.inodes, count));

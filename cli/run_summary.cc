@@ -48,7 +48,10 @@ std::string ending_text(const draft::Outcome& outcome) {
                   print_duration(Millis(static_cast<int64_t>(outcome.wall_ms))),
                   print_size(outcome.memory_peak));
   auto refused = [&](const char* what, uint64_t count) {
-    if (count != 0) text += fmt::format(", {} refused {} times", what, count);
+    if (count == 1)
+      text += fmt::format(", {} refused once", what);
+    else if (count != 0)
+      text += fmt::format(", {} refused {} times", what, count);
   };
   refused("disk space", outcome.refused_disk);
   refused("new files", outcome.refused_inodes);

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <map>
 
+#include "base/parallel.h"
 #include "diff/canonical.h"
 #include "diff/change_set.h"
 #include "diff/examine.h"
 #include "diff/git_fold.h"
 #include "diff/guess_moves.h"
 #include "diff/normalize.h"
-#include "diff/parallel.h"
 #include "diff/risk.h"
 #include "diff/select.h"
 #include "snapshot/content_digest.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "diff/parallel.h"
+#include "base/parallel.h"
 
 namespace stoplog::diff {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/report.h"
 
+#include <algorithm>
+
 namespace stoplog::draft {
 namespace {
 
@@ -77,8 +79,12 @@ Json run_entry(uint32_t command, const RunRequest& request,
   Json json = outcome_fields(command, request, workspace, outcome);
   std::vector<std::string> names;
   for (const auto* list : {&request.env, &request.env_extra})
-    for (const std::string& variable : *list)
-      names.push_back(variable.substr(0, variable.find('=')));
+    for (const std::string& variable : *list) {
+      std::string name = variable.substr(0, variable.find('='));
+      // Passed by default and by the policy: the latter value counts.
+      if (std::ranges::find(names, name) == names.end())
+        names.push_back(std::move(name));
+    }
   json.set("env", Json::strings(names))
       .set("limits", limits_json(request.limits))
       .set("policy", request.policy_digest)

@@ -38,6 +38,9 @@ class DraftView : public View {
   // Bytes held, and how many nodes.
   virtual uint64_t held_bytes() const = 0;
   virtual uint64_t held_nodes() const = 0;
+  // The last command of the timeline that touched what stands at a path; 0:
+  // none, or the draft did not touch it.
+  virtual uint32_t command_at(const RelPath& path) const = 0;
   // Large files that still stand on the real file's bytes.
   virtual std::vector<RelPath> unpinned() const = 0;
 };

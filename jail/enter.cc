@@ -24,8 +24,8 @@ Status set_limit(__rlimit_resource resource, uint64_t soft, uint64_t hard) {
   return {};
 }
 
-Status set_limits(const RunRequest& request) {
-  TRY(set_limit(RLIMIT_CORE, 0, 0));
+// Last of all: the walls themselves open more files than a command may.
+Status limit_open_files(const RunRequest& request) {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) < 0) return fail_errno(errno);
   if (request.max_files != 0)
@@ -35,7 +35,11 @@ Status set_limits(const RunRequest& request) {
   const uint64_t soft = request.max_files != 0
                             ? files.rlim_max
                             : std::min<uint64_t>(files.rlim_max, 1024);
-  TRY(set_limit(RLIMIT_NOFILE, soft, files.rlim_max));
+  return set_limit(RLIMIT_NOFILE, soft, files.rlim_max);
+}
+
+Status set_limits(const RunRequest& request) {
+  TRY(set_limit(RLIMIT_CORE, 0, 0));
   if (request.max_processes != 0) {
     rlimit processes{};
     if (::getrlimit(RLIMIT_NPROC, &processes) < 0) return fail_errno(errno);
@@ -173,6 +177,9 @@ EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
   if (!without.has(Wall::kLandlock))
     if (auto s = restrict_files(prepared); !s)
       return wall_failed("restrict file access with Landlock", s.error());
+  if (!without.has(Wall::kRlimits))
+    if (auto s = limit_open_files(request); !s)
+      return wall_failed("limit open files", s.error());
   const int err = exec_found(request);
   return {
       .what = EnterFailure::What::kExec, .err = err, .text = request.argv[0]};

@@ -25,7 +25,7 @@ by_screen() {
   tty_send / numbers Enter
   tty_sees '@@ -2,7 +2,7 @@'
   tty_send i
-  tty_sees 'made by command 1: sh -c'
+  tty_sees 'last changed by command 1: sh -c'
   tty_send Escape
   tty_send J y
   tty_sees 'partial'
@@ -97,6 +97,59 @@ undecided() {
   same rejected "$(sl status --json | jq -r '.changes[0].decision')"
 }
 
+# Each hunk names the command that made it; a line that two commands made names
+# both, and so does the file's page.
+makers() {
+  seq 60 >numbers
+  git add numbers && git commit -qm numbers
+  sl run --quiet -- sed -i 5s/5/five/ numbers
+  sl run --quiet -- sed -i 30s/30/thirty/ numbers
+  sl run --quiet -- sh -c 'sed -i -e 5s/five/FIVE/ -e 50s/50/fifty/ numbers; echo x >other'
+  tty_start 100 40 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_send / numbers Enter
+  tty_matches '@@ -2,7 +2,7 @@ .* #1 #3$'
+  tty_matches '@@ -27,7 +27,7 @@ .* #2$'
+  tty_matches '@@ -47,7 +47,7 @@ .* #3$'
+  tty_send J J i
+  tty_sees 'this hunk was made by command 2: sed -i 30s'
+  tty_send Escape
+  tty_send q
+  tty_sees 'exit 0'
+  tty_end
+}
+
+# What changed since the last look is marked: the file in the list, and of its
+# hunks the new one alone.
+looked() {
+  seq 60 >numbers
+  git add numbers && git commit -qm numbers
+  sl run --quiet -- sh -c 'sed -i 5s/5/five/ numbers; echo a >other'
+  tty_start 100 40 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '2 of 2 undecided'
+  tty_send ']'
+  tty_sees '+a'
+  tty_send q
+  tty_sees 'exit 0'
+  tty_end
+  sl run --quiet -- sed -i 40s/40/forty/ numbers
+  tty_start 100 40 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '*M numbers'
+  tty_sees ' A other'
+  tty_sees 'changed since you'
+  tty_matches '@@ -37,7 +37,7 @@.* new$'
+  not grep -q '@@ -2,7 +2,7 @@.*new' <(tty_screen)
+  tty_send q
+  tty_sees 'exit 0'
+  tty_end
+  # Seen once more, nothing is new.
+  tty_start 100 40 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '@@ -37,7 +37,7 @@'
+  not grep -q '\*M numbers\|changed since you' <(tty_screen)
+  tty_send q
+  tty_sees 'exit 0'
+  tty_end
+}
+
 nothing() {
   tty_start 80 24 "cd $PWD; $STOPLOG review; echo exit \$?"
   tty_sees 'there is no draft'
@@ -109,7 +162,7 @@ nothing() {
   tty_end
 }
 
-for each in by_screen by_prompt undecided nothing; do
+for each in by_screen by_prompt undecided makers looked nothing; do
   (
     workspace "$T/w-$each"
     "$each"

@@ -21,6 +21,10 @@ holds() {
   exits 137 sl run --quiet -- sh -c 'kill -9 $$'
   exits 124 sl run --quiet --time 300ms -- sh -c 'trap "" TERM; sleep 60'
   exits 2 sl run --time never -- true 2>/dev/null
+  # The walls open more files than the command may.
+  same '16 16' "$(sl run --quiet --files 16 -- sh -c 'echo $(ulimit -Sn) $(ulimit -Hn)')"
+  exits 2 sl run --files 3 -- true 2>"$T/err"
+  grep -q 'cannot limit open files to 3' "$T/err" || fail "$(cat "$T/err")"
   exits 5 sl run --net example.org -- true 2>"$T/err"
   grep -q 'allow list' "$T/err" || fail "no clear sentence: $(cat "$T/err")"
   # A big stream comes through whole, in both directions.
@@ -30,11 +34,13 @@ holds() {
 both_modes holds
 
 report() {
-  sl run --quiet --report "$T/report.json" --memory 1G -- sh -c 'echo x > made; exit 3' || true
+  LANG=C TERM=dumb sl run --quiet --report "$T/report.json" --memory 1G -- sh -c 'echo x > made; exit 3' || true
   jq -e '.version == 1 and .exit == 3 and .signal == null and .killed_by == null
          and .changed == 1 and .mark_before == "@1" and .mark_after == "@1."
          and (.held.memory | test("cgroup|poll"))' "$T/report.json" > /dev/null ||
     fail "the report: $(cat "$T/report.json")"
+  sl log --json | jq -e '.entries[-1].env | length == (unique | length) and index("LANG")' > /dev/null ||
+    fail "variables are named twice: $(sl log --json | jq -c '.entries[-1].env')"
 }
 both_modes report
 

@@ -6,6 +6,7 @@
 #   tty_start 80 24 "command"   a terminal of that size, running a shell script
 #   tty_send KEYS...            as tmux send-keys: 'j' Enter Escape C-z
 #   tty_sees TEXT               waits until the screen shows TEXT
+#   tty_matches REGEX           the same, a line as `grep` matches it
 #   tty_lacks TEXT              waits until it does not
 #   tty_screen                  the screen as text
 #   tty_resize COLUMNS ROWS
@@ -25,6 +26,7 @@ tty_start() {
 tty_send() { tmux_ send-keys "$@"; }
 tty_screen() { tmux_ capture-pane -p; }
 tty_shows_() { tty_screen | grep -qF -- "$1"; }
+tty_matches_() { tty_screen | grep -q -- "$1"; }
 tty_not_() { ! tty_shows_ "$1"; }
 tty_dump_() {
   echo "--- the screen:" >&2
@@ -32,6 +34,9 @@ tty_dump_() {
 }
 tty_sees() {
   (eventually tty_shows_ "$1") || { tty_dump_; fail "never on screen: $1"; }
+}
+tty_matches() {
+  (eventually tty_matches_ "$1") || { tty_dump_; fail "never on screen: $1"; }
 }
 tty_lacks() {
   (eventually tty_not_ "$1") || { tty_dump_; fail "still on screen: $1"; }

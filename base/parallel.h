@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace stoplog::diff {
+namespace stoplog {
 
 // 0 becomes the machine's number of cores, at most 4.
 unsigned thread_count(unsigned asked);
@@ -22,4 +22,4 @@ Status parallel_for(size_t count, unsigned threads,
                     const std::function<Status(size_t)>& work,
                     const std::function<void(size_t)>& tell = {});
 
-}  // namespace stoplog::diff
+}  // namespace stoplog

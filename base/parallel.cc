@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diff/parallel.h"
+#include "base/parallel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace stoplog::diff {
+namespace stoplog {
 namespace {
 
 // Starting a thread costs as much as comparing a few small files.
@@ -58,4 +58,4 @@ Status parallel_for(size_t count, unsigned threads,
   return {};
 }
 
-}  // namespace stoplog::diff
+}  // namespace stoplog

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changed in a draft, with the state before and after and the drift.
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "fs/drift.h"
+#include "fs/journal_view.h"
+
+namespace stoplog::fs {
+namespace {
+
+// Changes that are looked at together.
+constexpr size_t kBatch = 4096;
+
+// Names of a node that nobody touched and that no other than it has are no
+// changes.
+bool tells(const Held& node, const Link& link) {
+  return node.is_touched() || link.from != LinkFrom::kDerived ||
+         (node.links.size() > 1 &&
+          std::ranges::any_of(node.links, [](const Link& other) {
+            return other.from != LinkFrom::kDerived;
+          }));
+}
+
+}  // namespace
+
+// Has the lower more names of this file than the draft has seen?
+bool JournalView::detaches(const Held& node) const {
+  if (!node.base || node.is_dir() || node.base->nlink < 2 || !node.is_touched())
+    return false;
+  uint32_t seen = 0;
+  for (const Link& link : node.links)
+    if (link.from != LinkFrom::kNew) ++seen;
+  for (const auto& [path, deleted] : state_.deleted())
+    if (identity_of(deleted.base) == identity_of(*node.base)) ++seen;
+  return seen < node.base->nlink;
+}
+
+Result<RawChange> JournalView::change_at(const Held& node, size_t link,
+                                         const std::string& path,
+                                         Seen* seen) const {
+  RawChange change;
+  change.path = TRY(RelPath::parse(path));
+  auto origin = state_.base_path(node.links[link]);
+  if (origin && node.base) {
+    const SegmentRange* taken =
+        node.body && node.body->has_base ? &node.body->base : nullptr;
+    sys::Stat st = node.body ? node.body->lower : *node.base;
+    change.before =
+        TRY_CTX(base_state_of(st, *origin, node.target, taken, seen), *origin);
+    if (*origin != path) change.from = TRY(RelPath::parse(*origin));
+  }
+  bool here = change.before && origin == state_.origin_of(node);
+  change.after =
+      TRY_CTX(held_state(node, here ? &*change.before : nullptr), path);
+  change.command = node.command;
+  change.detaches_links = detaches(node);
+  return change;
+}
+
+Status JournalView::add_node(const Held& node, Found& found) const {
+  for (size_t i = 0; i < node.links.size(); ++i) {
+    if (!tells(node, node.links[i])) continue;
+    auto path = state_.path_of(node, i);
+    if (!path) continue;
+    RawChange change = TRY(change_at(node, i, *path));
+    RelPath key = change.path;
+    found.insert_or_assign(std::move(key), std::move(change));
+  }
+  return {};
+}
+
+Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
+                                Found& found) const {
+  RelPath key = TRY(RelPath::parse(path));
+  const SegmentRange* taken =
+      deleted.content.segment != 0 ? &deleted.content : nullptr;
+  NodeState before =
+      TRY_CTX(base_state_of(deleted.base, path, deleted.target, taken), path);
+  auto it = found.find(key);
+  if (it == found.end()) {
+    RawChange change;
+    change.path = key;
+    change.before = std::move(before);
+    change.after = TRY(draft_state(key));  // something untouched moved here
+    change.command = deleted.command;
+    found.emplace(key, std::move(change));
+    return {};
+  }
+  RawChange& there = it->second;
+  if (!there.from) {
+    if (!there.before) there.before = std::move(before);
+    return {};
+  }
+  if (there.after && there.after->type == Type::kDir) return {};
+  // A file moved over another: what stood here is changed, and the place it
+  // came from is deleted.
+  RawChange source;
+  source.path = *there.from;
+  source.before = std::move(there.before);
+  source.command = there.command;
+  there.from.reset();
+  there.before = std::move(before);
+  RelPath source_key = source.path;
+  auto [at, added] = found.emplace(source_key, std::move(source));
+  if (!added && !at->second.before) at->second.before = source.before;
+  return {};
+}
+
+Status JournalView::note_drift(RawChange& change, const Left& left,
+                               const Seen& seen) const {
+  const RelPath& at = change.from ? *change.from : change.path;
+  auto now = seen.now && seen.path == at.str()
+                 ? seen.now
+                 : TRY(stat_beneath(base_->get(), at.str()));
+  if (replaced_.contains(at.str())) return {};
+  if (!change.before) {
+    // Something of the base stands here still when its node moved in the
+    // draft, by itself or with a directory above it.
+    for (std::string_view up = at.str(); now && !up.empty();
+         up = up.substr(0, up.rfind('/') == up.npos ? 0 : up.rfind('/')))
+      if (left.contains(up)) return {};
+    if (now) change.drift = drift_text("created", now->ctime);
+    return {};
+  }
+  if (!now) {
+    change.drift = "removed in the real tree";
+    return {};
+  }
+  change.drift = drift_of(base_, at, *change.before, *now);
+  return {};
+}
+
+Result<std::vector<RawChange>> JournalView::changes() const {
+  Found found;
+  for (const auto& [serial, node] : state_.nodes())
+    if (serial != kRootSerial) TRY(add_node(*node, found));
+  if (state_.root().is_touched()) {
+    RawChange change;
+    change.before = TRY(real_state_at(base_, {}));
+    change.after = TRY(held_state(state_.root()));
+    change.command = state_.root().command;
+    found.emplace(RelPath(), std::move(change));
+  }
+  for (const auto& [path, deleted] : state_.deleted())
+    TRY(add_deleted(path, deleted, found));
+  std::vector<RawChange> list;
+  list.reserve(found.size());
+  Left left;
+  for (const auto& [path, change] : found)
+    if (change.from) left.insert(change.from->str());
+  for (auto& [path, change] : found) {
+    TRY(note_drift(change, left, {}));
+    list.push_back(std::move(change));
+  }
+  return list;
+}
+
+// Where nothing moved, each change stands alone: places first, then one change
+// after the other.
+Status JournalView::each_change(
+    const std::function<Status(RawChange)>& visit) const {
+  std::vector<Spot> places;
+  bool apart = !state_.root().is_touched();
+  for (const auto& [serial, node] : state_.nodes()) {
+    if (serial == kRootSerial) continue;
+    for (size_t i = 0; apart && i < node->links.size(); ++i) {
+      if (!tells(*node, node->links[i])) continue;
+      auto path = state_.path_of(*node, i);
+      if (!path) continue;
+      std::optional<std::string> origin;
+      if (node->base) origin = state_.base_path(node->links[i]);
+      apart = !origin || *origin == *path;
+      places.push_back({TRY(RelPath::parse(*path)), node.get(), i, nullptr});
+    }
+  }
+  if (!apart) return DraftView::each_change(visit);
+  for (const auto& [path, deleted] : state_.deleted())
+    places.push_back({TRY(RelPath::parse(path)), nullptr, 0, &deleted});
+  std::ranges::stable_sort(places, {}, &Spot::path);
+  std::vector<std::span<const Spot>> paths;  // what stands at one path
+  for (size_t i = 0, end = 0; i < places.size(); i = end) {
+    while (end < places.size() && places[end].path == places[i].path) ++end;
+    paths.push_back(std::span(places).subspan(i, end - i));
+  }
+  // Looking at the real tree takes most of the time: on a few threads, and
+  // given out in order.
+  std::vector<RawChange> batch;
+  for (size_t i = 0; i < paths.size(); i += batch.size()) {
+    batch.clear();
+    batch.resize(std::min(kBatch, paths.size() - i));
+    TRY(parallel_for(batch.size(), 0, [&](size_t k) -> Status {
+      batch[k] = TRY(change_of(paths[i + k]));
+      return {};
+    }));
+    for (RawChange& change : batch) TRY(visit(std::move(change)));
+  }
+  return {};
+}
+
+Result<RawChange> JournalView::change_of(std::span<const Spot> spots) const {
+  Found found;  // of one path
+  Seen seen;
+  const RelPath& path = spots[0].path;
+  for (const Spot& spot : spots) {
+    if (spot.node != nullptr)
+      found.insert_or_assign(
+          path, TRY(change_at(*spot.node, spot.link, path.str(), &seen)));
+    else
+      TRY(add_deleted(path.str(), *spot.deleted, found));
+  }
+  RawChange& change = found.begin()->second;
+  TRY(note_drift(change, {}, seen));
+  return std::move(change);
+}
+
+std::vector<RelPath> JournalView::unpinned() const {
+  std::vector<RelPath> list;
+  for (const auto& [serial, node] : state_.nodes())
+    if (node->body && node->body->map.has_lower())
+      if (auto path = state_.path_of(*node))
+        if (auto parsed = RelPath::parse(*path)) list.push_back(*parsed);
+  std::ranges::sort(list);
+  return list;
+}
+
+}  // namespace stoplog::fs

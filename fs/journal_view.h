@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The DraftView over a replayed journal: inside of fs/draft_view.cc, which
+// reads single paths, and fs/journal_changes.cc, which lists what changed. Not
+// for others.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fs/draft_view.h"
+#include "fs/held_content.h"
+
+namespace stoplog::fs {
+
+// What commits after the view's position replaced, by path in the base.
+struct Replaced {
+  std::optional<sys::Stat> before;
+  std::optional<Sha256Digest> preimage;
+  std::string target;
+};
+using ReplacedMap = std::map<std::string, Replaced>;
+
+class JournalView : public DraftView {
+ public:
+  JournalView(Replayed replayed, SharedRoot base,
+              std::shared_ptr<Segments> segments, ReplacedMap replaced,
+              ObjectSource objects)
+      : shared_(std::make_shared<const Replayed>(std::move(replayed))),
+        replayed_(*shared_),
+        state_(replayed_.state),
+        base_(std::move(base)),
+        segments_(std::move(segments)),
+        seals_(std::make_shared<SealChecks>(
+            std::shared_ptr<const State::SealTable>(shared_,
+                                                    &state_.seal_table()))),
+        replaced_(std::move(replaced)),
+        objects_(std::move(objects)) {}
+
+  Result<std::vector<RawChange>> changes() const override;
+  Status each_change(
+      const std::function<Status(RawChange)>& visit) const override;
+  Result<std::optional<NodeState>> draft_state(
+      const RelPath& path) const override;
+  Result<std::vector<DirEntry>> draft_list(const RelPath& path) const override;
+  Result<std::optional<NodeState>> real_state(
+      const RelPath& path) const override {
+    return real_state_at(base_, path);
+  }
+  Result<std::vector<DirEntry>> real_list(const RelPath& path) const override {
+    return list_beneath(base_->get(), path);
+  }
+  Position position() const override { return replayed_.end.sequence; }
+  const std::vector<Mark>& marks() const override { return state_.marks(); }
+  const std::vector<std::string>& notes() const override {
+    return replayed_.notes;
+  }
+  bool damaged() const override { return replayed_.damaged; }
+  uint64_t held_bytes() const override { return state_.live_bytes(); }
+  uint64_t held_nodes() const override { return state_.nodes().size() - 1; }
+  uint32_t command_at(const RelPath& path) const override {
+    auto place = resolve(path);
+    bool touched = place && place->held != nullptr && place->held->is_touched();
+    return touched ? place->held->command : 0;
+  }
+  std::vector<RelPath> unpinned() const override;
+
+ private:
+  using Found = std::map<RelPath, RawChange>;
+  // Where a path of the draft leads: a held node, or a path of the base.
+  struct Place {
+    const Held* held = nullptr;
+    std::optional<std::string> lower;
+  };
+  // What stands at a path of the base, as one look at it found.
+  struct Seen {
+    std::string path;
+    std::optional<sys::Stat> now;
+  };
+  // A path that changed, and why: a name of a node, or what was deleted there.
+  struct Spot {
+    RelPath path;
+    const Held* node = nullptr;
+    size_t link = 0;
+    const Deleted* deleted = nullptr;
+  };
+  Result<RawChange> change_of(std::span<const Spot> spots) const;
+  Result<Place> resolve(const RelPath& path) const;
+  Result<std::optional<NodeState>> base_state(const std::string& path) const;
+  Result<NodeState> base_state_of(const sys::Stat& st, const std::string& path,
+                                  const std::string& target,
+                                  const SegmentRange* content,
+                                  Seen* seen = nullptr) const;
+  Result<std::shared_ptr<const Content>> base_content(
+      const sys::Stat& st, const std::string& path) const;
+  // `before`, when set, is the state of the base where the node stands.
+  Result<NodeState> held_state(const Held& node,
+                               const NodeState* before = nullptr) const;
+  Result<RawChange> change_at(const Held& node, size_t link,
+                              const std::string& path,
+                              Seen* seen = nullptr) const;
+  Status add_node(const Held& node, Found& found) const;
+  Status add_deleted(const std::string& path, const Deleted& deleted,
+                     Found& found) const;
+  // Base paths whose node has another path in the draft.
+  using Left = std::set<std::string, std::less<>>;
+  Status note_drift(RawChange& change, const Left& left,
+                    const Seen& seen) const;
+  bool detaches(const Held& node) const;
+
+  // Shared with contents, which may outlive the view: they use the seals and
+  // maps of it, which for 100,000 files would be 20 MB more.
+  std::shared_ptr<const Replayed> shared_;
+  const Replayed& replayed_;
+  const State& state_;
+  SharedRoot base_;
+  std::shared_ptr<Segments> segments_;
+  std::shared_ptr<SealChecks> seals_;
+  ReplacedMap replaced_;
+  ObjectSource objects_;
+};
+
+}  // namespace stoplog::fs
