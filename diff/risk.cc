@@ -17,8 +17,13 @@ namespace stoplog::diff {
 namespace {
 
 bool is_only_comments(std::string_view text) {
-  for (std::string_view line : split(text, '\n'))
-    if (!trim(line).empty() && trim(line)[0] != '#') return false;
+  // Line by line: a list of them would be sixteen times the text.
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = trim(text.substr(0, end));
+    if (!line.empty() && line[0] != '#') return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
   return true;
 }
 
@@ -84,11 +89,11 @@ void sort_risks(std::vector<Risk>& risks) {
 }
 
 // Case folded as far as ASCII goes: what macOS and Windows would confuse.
-std::string folded(std::string_view path) {
-  std::string out(path);
+Hash128 folded_hash(std::string_view name) {
+  std::string out(name);
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return out;
+  return xxh3(std::as_bytes(std::span(out)));
 }
 
 }  // namespace
@@ -116,10 +121,16 @@ void assess_set(ChangeSet& set, const fs::View& view) {
     if (!path) continue;
     auto entries = view.draft_list(*path);
     if (!entries) continue;  // the directory itself is gone: nothing collides
-    std::map<std::string, int> names;
-    for (const fs::DirEntry& entry : *entries) names[folded(entry.name)]++;
+    // Hashes alone: there may be a million names, and this is a warning.
+    std::vector<Hash128> names;
+    names.reserve(entries->size());
+    for (const fs::DirEntry& entry : *entries)
+      names.push_back(folded_hash(entry.name));
+    std::ranges::sort(names);
     for (Change* change : changes) {
-      if (names[folded(change->path.name())] < 2) continue;
+      if (std::ranges::equal_range(names, folded_hash(change->path.name()))
+              .size() < 2)
+        continue;
       change->risks.push_back(
           {Level::kWarn, "case-collision",
            "differs from its neighbour in case only: one of them is lost on "

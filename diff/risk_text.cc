@@ -239,7 +239,9 @@ void add_secrets(const std::vector<Region>& regions, std::string_view old_text,
                          "compared with what was there"});
         return;
       }
-      if (old_text.find(secret.value) != std::string_view::npos) continue;
+      if (secret.what != kUnreadSecrets &&
+          old_text.find(secret.value) != std::string_view::npos)
+        continue;
       if (++named > kSecretsNamed) return;
       // The beginning is enough to find it; the rest stays out of logs.
       std::string_view start = secret.value.substr(0, 8);
@@ -280,6 +282,16 @@ void add_unreadable(const std::vector<Region>& regions,
 
 using Json = nlohmann::json;
 
+// Values nested deeper than any package.json has them are left out: a million
+// brackets would take as many stack frames to copy.
+Json parse_shallow(std::string_view text) {
+  constexpr int kDepth = 32;
+  return Json::parse(
+      text,
+      [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; },
+      false);
+}
+
 // Null unless it is an object with an object of that name.
 Json member(const Json& from, const char* name) {
   if (!from.is_object()) return nullptr;
@@ -314,18 +326,16 @@ std::vector<Risk> risks_of_text(std::string_view old_text,
 std::vector<Risk> risks_of_package_json(std::string_view old_text,
                                         std::string_view new_text) {
   std::vector<Risk> risks;
-  Json now = new_text.size() > kPackageLimit
-                 ? Json(Json::value_t::discarded)
-                 : Json::parse(new_text, nullptr, false);
+  Json now = new_text.size() > kPackageLimit ? Json(Json::value_t::discarded)
+                                             : parse_shallow(new_text);
   if (now.is_discarded()) {
     if (new_text.find("\"scripts\"") != std::string_view::npos)
       risks.push_back({Level::kDanger, "package-hook",
                        "cannot be read as JSON: it may have install scripts"});
     return risks;
   }
-  Json before = old_text.size() > kPackageLimit
-                    ? Json(nullptr)
-                    : Json::parse(old_text, nullptr, false);
+  Json before =
+      old_text.size() > kPackageLimit ? Json(nullptr) : parse_shallow(old_text);
   Json scripts = member(now, "scripts");
   Json old_scripts = member(before, "scripts");
   for (auto it = scripts.begin(); it != scripts.end(); ++it) {

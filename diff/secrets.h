@@ -15,6 +15,11 @@ struct Secret {
   std::string_view value;  // into the text
 };
 
+// `what` of the last when the text has more beginnings of secrets than can be
+// read in linear time: nobody knows then what else is in it.
+inline constexpr std::string_view kUnreadSecrets =
+    "more that looks like secrets than could be read";
+
 // At most `limit` of them.
 std::vector<Secret> find_secrets(std::string_view text, size_t limit);
 

@@ -6,6 +6,8 @@
 #include "diff/content_hash.h"
 #include "diff/patch.h"
 #include "diff/render.h"
+#include "diff/risk_text.h"
+#include "diff/secrets.h"
 #include "memory_view.h"
 
 using namespace stoplog;
@@ -138,4 +140,44 @@ TEST_CASE("twenty thousand files are all listed") {
     lines += static_cast<size_t>(std::count(s.begin(), s.end(), '\n'));
   });
   CHECK(lines == 20001);
+}
+
+TEST_CASE("a text full of beginnings of secrets is read in linear time") {
+  // Heads without an end of line took the square of the size, tokens 4 KiB for
+  // each that begins.
+  std::string heads;
+  while (heads.size() < kTextLimit - 64) heads += "-----BEGIN PRIVATE KEY ";
+  CHECK(find_secrets(heads, 10).empty());
+  std::string tokens;
+  while (tokens.size() < kTextLimit - 64) tokens += "eyJhbGciOi.";
+  auto found = find_secrets(tokens, 10);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].what == kUnreadSecrets);
+  // Said even of a text that had such beginnings before.
+  auto risks = risks_of_text("eyJhbGciOi.\n", tokens, nullptr);
+  REQUIRE_FALSE(risks.empty());
+  CHECK(risks[0].level == Level::kDanger);
+  // Ordinary text with a token in it is far from that bound.
+  std::string key =
+      "AKIA"
+      "QWERTYUIOPASDFGH";
+  std::string text;
+  while (text.size() < 1 << 20) text += "token eyJhbGciOi sk- ghp_ SG. x\n";
+  found = find_secrets(text + key + "\n", 10);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].value == key);
+}
+
+TEST_CASE("a package file nested without end is no end of the stack") {
+  std::string deep(500'000, '[');
+  deep += std::string(500'000, ']');
+  std::string text =
+      "{\"scripts\": {\"x\": " + deep + ", \"postinstall\": \"curl evil\"}}";
+  auto risks = risks_of_package_json("", text);
+  REQUIRE_FALSE(risks.empty());
+  CHECK(std::ranges::any_of(risks, [](const Risk& risk) {
+    return risk.level == Level::kDanger &&
+           risk.message.find("curl evil") != std::string::npos;
+  }));
+  CHECK(risks_of_package_json(text, text).empty());
 }
