@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/child.h"
+#include "base/proc_stat.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "jail/proc_tree.h"
@@ -29,15 +30,6 @@ constexpr uint64_t kMaxMaps = 64u << 20;
 Result<std::string> proc_text(pid_t pid, const char* name) {
   return sys::read_file(AT_FDCWD, fmt::format("/proc/{}/{}", pid, name),
                         kMaxMaps);
-}
-
-// The letter of its state; 0 when it is gone.
-char state_of(pid_t pid) {
-  auto text = proc_text(pid, "stat");
-  // The name in brackets may hold anything, brackets too.
-  size_t at = text ? text->rfind(") ") : std::string::npos;
-  return at == std::string::npos || at + 2 >= text->size() ? '\0'
-                                                           : (*text)[at + 2];
 }
 
 bool is_gone(char state) { return state == 0 || state == 'Z' || state == 'X'; }
@@ -123,7 +115,7 @@ Status Frozen::stop_all(const FreezeTarget& target) {
     bool still = true;
     pids_ = jail::descendants(target.init);
     for (pid_t pid : pids_) {
-      char state = state_of(pid);
+      char state = proc_state(fmt::format("/proc/{}/stat", pid));
       const std::string mark = jail::process_mark(pid);
       if (!seen.contains(mark)) {
         still = false;

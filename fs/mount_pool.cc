@@ -5,13 +5,17 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <system_error>
+
+#include "base/proc_stat.h"
 
 namespace stoplog::fs {
 namespace {
@@ -40,7 +44,19 @@ class SignalsHeld {
 // so many looks without a request sleeps until the next one.
 constexpr std::chrono::milliseconds kLook{3};
 constexpr int kQuietLooks = 4;
-constexpr int kSmallAfterLarge = 64;
+
+// One more reader stays for so many requests that did not need it.
+constexpr int kStays = 64;
+constexpr int kMostWanted = 16;
+// A request that took longer may have waited for a disk or a network.
+constexpr std::chrono::microseconds kSlow{100};
+
+// How often this thread has slept since it began.
+long sleeps() {
+  struct rusage usage{};
+  (void)::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
 
 }  // namespace
 
@@ -80,6 +96,7 @@ Status ReaderPool::spawn() {
 }
 
 void ReaderPool::run(Worker& self) {
+  self.tid = ::gettid();
   std::unique_ptr<std::byte, void (*)(void*)> buffer(
       static_cast<std::byte*>(std::aligned_alloc(4096, options_.buffer)),
       std::free);
@@ -96,6 +113,19 @@ void ReaderPool::run(Worker& self) {
   --alive_;
   wake_.notify_all();  // what dozes ends with the connection
   self.done = true;
+}
+
+// Whether all readers wait for something beneath (a disk, a network, a lock):
+// then one more serves others meanwhile. Where they only lack a processor it
+// would make things worse. mutex_ held.
+bool ReaderPool::readers_blocked(bool stuck) const {
+  for (const auto& worker : workers_) {
+    if (worker->since == 0 || worker->done) continue;
+    char state =
+        proc_state("/proc/self/task/" + std::to_string(worker->tid) + "/stat");
+    if (state == 0 ? !stuck : state == 'R') return false;
+  }
+  return true;
 }
 
 // True: this thread reads from now on; false: it ends.
@@ -121,7 +151,7 @@ bool ReaderPool::doze() {
     }
     uint64_t now = taken_;
     quiet = now == seen ? quiet + 1 : 0;
-    needed = now == seen && waiting_ == 0;
+    needed = waiting_ == 0 && readers_blocked(now == seen);
     seen = now;
   }
   --dozing_;
@@ -137,17 +167,40 @@ void ReaderPool::wake_dozing() {
   wake_.notify_one();
 }
 
-void ReaderPool::note_taken(std::span<const std::byte> request) {
+void ReaderPool::note_taken(std::span<const std::byte> request,
+                            Spin::Clock::time_point now) {
   ++taken_;
-  if (options_.polled >= 0) spin_.taken(Spin::Clock::now());
+  if (options_.polled >= 0) spin_.taken(now);
   bool wake = deep_;
   if (options_.is_large && options_.is_large(request)) {
-    large_ = kSmallAfterLarge;
+    if (demand_ < kStays) demand_ = kStays;
     wake |= reading_ < wanted();
-  } else if (large_ > 0) {
-    --large_;
+  } else if (demand_ > 0) {
+    --demand_;
   }
   if (wake) wake_dozing();
+}
+
+int ReaderPool::wanted() const {
+  return std::min(1 + (demand_ + kStays - 1) / kStays, kMostWanted);
+}
+
+// Slept while it was served, and nobody was there for the next one.
+void ReaderPool::note_slept() {
+  if (waiting_ > 0 || wanted() >= kMostWanted) return;
+  demand_ += kStays;
+  wake_dozing();
+}
+
+void ReaderPool::serve(const Request& request, bool* was_slow) {
+  // The clock is cheap, the count of sleeps is not.
+  long before = *was_slow ? sleeps() : 0;
+  auto began = Spin::Clock::now();
+  note_taken(request.bytes, began);
+  options_.serve(request);
+  bool slow = Spin::Clock::now() - began > kSlow;
+  if (slow && *was_slow && sleeps() > before) note_slept();
+  *was_slow = slow;
 }
 
 ssize_t ReaderPool::next(std::byte* buffer, int* device) {
@@ -175,6 +228,7 @@ ssize_t ReaderPool::next(std::byte* buffer, int* device) {
 
 // True: enough others wait for requests; false: the connection has ended.
 bool ReaderPool::read_until_surplus(Worker& self, std::byte* buffer) {
+  bool was_slow = false;
   while (!stopping_) {
     ++waiting_;
     int device = -1;
@@ -185,9 +239,8 @@ bool ReaderPool::read_until_surplus(Worker& self, std::byte* buffer) {
     if (error == EINTR || error == ENOENT || error == EAGAIN) continue;
     if (n <= 0) return false;  // ENODEV: unmounted or aborted
     self.since = sequence_.load();
-    std::span<std::byte> bytes{buffer, static_cast<size_t>(n)};
-    note_taken(bytes);
-    options_.serve({.bytes = bytes, .device = device});
+    serve({.bytes = {buffer, static_cast<size_t>(n)}, .device = device},
+          &was_slow);
     self.since = 0;
     if (waiting_ >= wanted()) return true;
   }

@@ -4,12 +4,14 @@
 //   ReaderPool pool({.device = fd, .polled = clone, .serve = [&](auto& r)
 //   {…}}); TRY(pool.start());  ...  pool.stop();
 //
-// One reader is in the device at a time, two while large requests come: to
-// wake a thread costs more than most requests do. A second thread dozes beside
-// it; when the readers have been busy for some milliseconds without taking
-// anything new it takes its place among them and another dozes, so that a
-// request which hangs (a dead network mount beneath) hangs its own caller
-// alone. Surplus ends by itself. Nothing wakes up while no request comes.
+// One reader is in the device at a time: to wake a thread costs more than most
+// requests do. There are two while large requests come, and one more (up to
+// 16) for each that had to sleep, for a disk, while nobody was there for the
+// next. Another thread dozes beside them and looks every few milliseconds; when
+// all readers are blocked it takes its place among them and another dozes, so
+// that a request which hangs (a dead network mount beneath) hangs its own
+// caller alone. Surplus ends by itself. Nothing wakes up while no request
+// comes.
 //
 // Readers block in read(2) rather than poll(2): the kernel wakes one sleeping
 // reader of a FUSE device but every poller. With `polled`, a clone of `device`
@@ -76,16 +78,21 @@ class ReaderPool {
   struct Worker {
     std::thread thread;
     std::atomic<uint64_t> since{0};  // 0: idle
+    std::atomic<pid_t> tid{0};
     std::atomic<bool> done{false};
   };
 
   Status spawn();  // mutex_ held
   void run(Worker& self);
   bool doze();
+  bool readers_blocked(bool stuck) const;
   bool read_until_surplus(Worker& self, std::byte* buffer);
   ssize_t next(std::byte* buffer, int* device);
-  void note_taken(std::span<const std::byte> request);
-  int wanted() const { return large_ > 0 ? 2 : 1; }
+  void serve(const Request& request, bool* was_slow);
+  void note_taken(std::span<const std::byte> request,
+                  Spin::Clock::time_point now);
+  void note_slept();
+  int wanted() const;
   void wake_dozing();
 
   Options options_;
@@ -95,7 +102,8 @@ class ReaderPool {
   std::atomic<bool> gone_{false};
   std::atomic<int> waiting_{0};  // readers in the device, serving nothing
   std::atomic<int> reading_{0};  // readers in the device or serving
-  std::atomic<int> large_{0};    // small requests until one reader will do
+  std::atomic<int> demand_{
+      0};  // for more than one reader; requests wear it off
   std::atomic<uint64_t> taken_{0};
   std::atomic<bool> deep_{false};  // nobody looks whether readers are stuck
   std::atomic<uint64_t> sequence_{1};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child, the process calls and unix sockets.
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "base/child.h"
+#include "base/proc_stat.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "base/unix_socket.h"
@@ -159,4 +161,15 @@ TEST_CASE("random bytes differ") {
   uint64_t a[2] = {0, 0};
   REQUIRE(sys::getrandom(std::as_writable_bytes(std::span(a))));
   CHECK(a[0] != a[1]);
+}
+
+TEST_CASE("the state of a process is read") {
+  CHECK(proc_state("/proc/self/stat") == 'R');
+  Child child = Child::spawn({.argv = {"sleep", "60"}}).value();
+  std::string file = fmt::format("/proc/{}/stat", child.pid());
+  REQUIRE(child.kill(SIGSTOP));
+  while (proc_state(file) != 'T') ::sched_yield();
+  REQUIRE(child.kill(SIGKILL));
+  REQUIRE(child.wait());
+  CHECK(proc_state(file) == '\0');
 }
