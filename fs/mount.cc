@@ -169,11 +169,22 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
   const ServeOptions& o = impl->options;
   if (o.watch && o.base >= 0) {
     auto magic = sys::fs_magic(o.base);
-    if (magic && reports_changes(*magic))
-      impl->watch = TRY(Watch::create(
+    if (magic && reports_changes(*magic)) {
+      auto watch = Watch::create(
           tree, {.base = o.base,
                  .most = o.most_watches,
-                 .overflowed = [self = impl.get()] { self->expire_all(); }}));
+                 .overflowed = [self = impl.get()] { self->expire_all(); }});
+      // A desktop's programs can have them all; nothing depends on it but how
+      // soon an edit shows.
+      bool used_up = !watch && watch.error().err() == EMFILE;
+      if (!watch && !used_up) return std::unexpected(std::move(watch).error());
+      if (watch) impl->watch = std::move(*watch);
+      if (used_up)
+        impl->log(
+            "the real tree is not watched, its edits show after a "
+            "second: no inotify instance is left "
+            "(fs.inotify.max_user_instances)");
+    }
   }
   impl->mounted = TRY(mount_at(spec));
   auto clone = sys::clone_fuse_device(impl->mounted.device.get());

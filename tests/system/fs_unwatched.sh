@@ -31,3 +31,23 @@ way=fusermount
 [ "$(id -u)" -ne 0 ] || way=privileged
 unwatched --way $way --most-watches 2
 unwatched --way $way --no-watch
+
+# A user who has all of the inotify instances that he may have.
+cat >"$T/none" <<EOF
+#!/bin/sh
+exec unshare --user --map-root-user --mount sh -c '
+  echo 0 >/proc/sys/user/max_inotify_instances && exec "$FSD" "\$@"' sh "\$@"
+EOF
+chmod +x "$T/none"
+none_left() {
+  local b=$T/b m=$T/m
+  mkdir -p "$b"
+  echo before >"$b/f"
+  FSD="$T/none" fs_mount "$b" "$m" --way privileged 2>"$T/said"
+  fs_in shows "$m/f" before
+  echo after >"$b/f"
+  eventually fs_in shows "$m/f" after
+  fs_unmount
+  grep -q 'not watched' "$T/said"
+}
+none_left
