@@ -70,6 +70,11 @@ class Server {
     ++begun_[what];
     ++devices_[request.device];
     changed_.notify_all();
+    if (what == 'd') {  // as from a disk
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return;
+    }
     if (what >= 'A' && what <= 'Z') changed_.wait(lock, [&] { return free_; });
   }
 
@@ -125,6 +130,25 @@ TEST_CASE("readers hang no more than their number allows") {
   CHECK(pool.threads() == 3);
   server.let_go();
   server.wait_for('x');
+}
+
+TEST_CASE("requests that wait for a disk are served side by side") {
+  Device device;
+  Server server;
+  ReaderPool pool(server.options(device, true));
+  REQUIRE(pool.start());
+  int asked = 0;
+  while (pool.threads() < 7) {  // six that read and one that dozes
+    for (int i = 0; i < 16; ++i) device.ask('d');
+    asked += 16;
+    server.wait_for('d', asked - 8);
+  }
+  server.wait_for('d', asked);
+  // Small ones send them home again.
+  for (int i = 1; pool.threads() > 3; ++i) {
+    device.ask('y');
+    server.wait_for('y', i);
+  }
 }
 
 TEST_CASE("an answer goes to the device that asked") {
