@@ -203,6 +203,8 @@ class State {
   // kernel may still know them, and records about them may follow. Content is
   // shared with `present`, which is to go.
   void keep_orphans(const State& present, const std::vector<Serial>& serials);
+  // A symlink that shows its base's target shows this one from now on.
+  void keep_target(Serial serial, const std::string& target);
   // Marks are forgotten; the state itself stays as it is.
   void keep_marks(const std::set<Position>& keep);
   void set_marks(std::vector<Mark> marks) { marks_ = std::move(marks); }
@@ -313,6 +315,7 @@ class State {
   void orphan_moved(const BaseChange& change, const BaseIndex& index);
   void read_elsewhere(const BaseChange& change, const BaseIndex& index);
   std::map<std::string, Deleted> left_behind(const BaseMapRecord& r);
+  bool is_gone(const std::string& path, const BaseIndex& index) const;
   void own_wholly(Held& node);
   void own_alone(Held& node);
   void still_to_go(const Held& node, const std::string& origin);

@@ -283,6 +283,11 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   if (node == nullptr && change.rest_held && base_under_move(change, known))
     return;
   if (node == nullptr || (node->mode & S_IFMT) != (change.now->mode & S_IFMT)) {
+    if (node != nullptr && node->base && node->links.size() == 1 &&
+        node->links[0].from == LinkFrom::kDerived) {
+      node->links[0].from = LinkFrom::kNew;
+      own_wholly(*node);
+    }
     // Deleted or made anew since: the draft still wants the base gone.
     if (Deleted* d = deleted_.contains(path) ? &deleted_[path] : nullptr)
       *d = Deleted{.base = *change.now,
@@ -439,6 +444,15 @@ void State::show_times(const BaseMapRecord& r) {
   }
 }
 
+// The draft has taken away what the base has at `path`.
+bool State::is_gone(const std::string& path, const BaseIndex& index) const {
+  auto it = index.dirs.find(parent_of(path));
+  const Held* dir = it != index.dirs.end() ? find(it->second) : nullptr;
+  size_t cut = path.rfind('/') + 1;  // npos + 1 is 0
+  return dir != nullptr &&
+         child(*dir, std::string_view(path).substr(cut)) == Serial{0};
+}
+
 // What a commit did happened at once, however many records tell it: one of a
 // thousand moves may go where another was.
 Status State::on(const BaseMapRecord& r) {
@@ -487,7 +501,9 @@ void State::rebase(const BaseMapRecord& r) {
       base_removed(change, index);
     if (!change.from) read_elsewhere(change, index);
   }
-  for (auto& [path, deleted] : left) deleted_.try_emplace(path, deleted);
+  for (auto& [path, deleted] : left)
+    if (!index.committed.contains(path) || is_gone(path, index))
+      deleted_.try_emplace(path, deleted);
   show_times(r);
 }
 

@@ -129,7 +129,16 @@ std::map<std::string, Deleted> State::left_behind(const BaseMapRecord& r) {
     if (node->body && node->body->has_base) deleted.content = node->body->base;
     left.emplace(node->links[at].origin, std::move(deleted));
   }
-  for (const BaseChange& change : r.changes) left.erase(change.path.str());
+  for (const BaseChange& change : r.changes) {
+    auto it = left.find(change.path.str());
+    if (it == left.end()) continue;
+    if (change.now)  // an undo put it back
+      it->second = {.base = *change.now,
+                    .command = it->second.command,
+                    .when = it->second.when};
+    else
+      left.erase(it);
+  }
   return left;
 }
 

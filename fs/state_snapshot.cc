@@ -223,6 +223,12 @@ void State::succeed(const State& present) {
   seals_ = present.seals_;
 }
 
+void State::keep_target(Serial serial, const std::string& target) {
+  Held* node = find(serial);
+  if (node != nullptr && S_ISLNK(node->mode) && node->target.empty())
+    node->target = target;
+}
+
 void State::keep_orphans(const State& present,
                          const std::vector<Serial>& serials) {
   for (Serial serial : serials) {

@@ -112,14 +112,21 @@ SetAttrRecord attributes_of(const sys::Stat& st, Serial serial, uint8_t own) {
           .ctime = st.ctime};
 }
 
-// A held node shows the base's attributes where it has none of its own.
+// A held node shows the base's attributes where it has none of its own. What
+// is neither a file nor holds any name has nothing else to stay by when its
+// base goes.
 Status restore_attributes(State& state, Serial serial,
                           const BaseChange& change) {
   const Held* node = state.find(serial);
-  if (node == nullptr || !change.before || !change.now ||
-      (node->mode & S_IFMT) != (change.before->mode & S_IFMT) ||
-      same_attributes(*change.now, *change.before))
+  if (node == nullptr || !change.before ||
+      (node->mode & S_IFMT) != (change.before->mode & S_IFMT))
     return {};
+  bool stays = node->is_file() || kept_in_place(change) ||
+               std::ranges::any_of(node->names,
+                                   [](const auto& e) { return e.second != 0; });
+  if (stays && (!change.now || same_attributes(*change.now, *change.before)))
+    return {};
+  state.keep_target(serial, change.before_target);
   auto missing = static_cast<uint8_t>(kOwnAll & ~node->own);
   if (missing == 0) return {};
   const sys::Stat& before = *change.before;

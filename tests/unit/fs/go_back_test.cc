@@ -174,3 +174,46 @@ TEST_CASE("the first of two commits says what a removed directory held") {
   f.reopen();
   CHECK(f.read("d/f") == "one");
 }
+
+TEST_CASE("a symlink and a directory that an undo took away come back") {
+  Committing f;
+  f.base.write("a", "a");
+  f.open();
+  REQUIRE(f.tree->symlink(kRootId, "link", "a", f.caller));
+  f.mkdir("dir");
+  Position reviewed = marked(f);
+  stdfs::create_symlink("a", f.base / "link");
+  BaseChange link{.path = *RelPath::parse("link")};
+  link.now = stat_of(f, "link");
+  f.commit(reviewed, {f.make_dir("dir"), link});
+  CHECK(changed_paths(f) == "");
+  Position committed = marked(f);
+  BaseChange gone = f.remove("link");
+  gone.before_target = "a";
+  f.commit(reviewed, {gone, f.remove("dir")});
+  CHECK(f.list("") == "a");
+  f.back(committed);
+  CHECK(f.list("") == "a dir link");
+  CHECK(*f.tree->readlink(f.at("link")) == "a");
+  CHECK(changed_paths(f) == "dir link");
+  f.reopen();
+  CHECK(*f.tree->readlink(f.at("link")) == "a");
+}
+
+TEST_CASE("what was moved over another stays gone when both are undone") {
+  Committing f;
+  f.base.write("from", "f");
+  f.base.write("to", "t");
+  f.open();
+  f.write("from", "F");
+  f.write("to", "T");
+  Position reviewed = marked(f);
+  f.commit(reviewed, {f.put("from", "F"), f.put("to", "T")});
+  f.write("from", "moved");
+  f.rename("from", "to");
+  f.commit(reviewed, {f.put("from", "f"), f.put("to", "t")});
+  CHECK(f.list("") == "to");
+  CHECK(f.read("to") == "moved");
+  CHECK(changed_paths(f) == "from to");
+  CHECK(f.drifts() == "");
+}
