@@ -226,6 +226,15 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
     link.shadows = false;
   }
   if (change.from || !node.base) return;
+  // The file has another name in the real tree.
+  for (const Link& link : node.links)
+    if (auto path =
+            link.from == LinkFrom::kDerived ? base_path(link) : std::nullopt) {
+      if (node.base->nlink > 1) --node.base->nlink;
+      ++node.nlink_delta;
+      node.lower_path = *path;
+      return;
+    }
   own_wholly(node);
 }
 

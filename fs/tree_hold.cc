@@ -298,7 +298,11 @@ Status Tree::Impl::take_strays() {
       });
       if (!origin || !path || !elsewhere) continue;
       size_t link = 0;
+      // It kept its number when a commit of this draft put another file there
+      // (3: a number of another device); the undo of that would replace it.
+      bool committed = node->ino != node->base->ino && node->ino >> 61 != 3;
       bool mere_rename = node->links.size() == 1 && !node->links[0].shadows &&
+                         !committed &&
                          state_.find_path(*path, &link) == nullptr;
       if (!mere_rename) strays.emplace_back(serial, *origin);
     }

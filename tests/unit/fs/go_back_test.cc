@@ -217,3 +217,44 @@ TEST_CASE("what was moved over another stays gone when both are undone") {
   CHECK(changed_paths(f) == "from to");
   CHECK(f.drifts() == "");
 }
+
+TEST_CASE("a committed file that was moved outlives the undo of its commit") {
+  Committing f;
+  f.base.write("from", "old");
+  f.base.write("other", "x");
+  f.open();
+  f.write("from", "new");
+  Position reviewed = marked(f);
+  REQUIRE(f.tree->settle());
+  f.commit(reviewed, {f.put("from", "new")});
+  f.rename("from", "to");
+  f.rename("other", "else");
+  REQUIRE(f.tree->settle());
+  f.commit(reviewed, {f.put("from", "old")});
+  CHECK(f.read("to") == "new");
+  CHECK(changed_paths(f) == "else from to");
+  CHECK(f.drifts() == "");
+}
+
+TEST_CASE("of two names one replaced and one removed stay one held file") {
+  Committing f;
+  f.base.write("b", "old");
+  stdfs::create_hard_link(f.base / "b", f.base / "linked");
+  f.open();
+  f.write("b", "new");
+  CHECK(f.read("linked") == "new");
+  Position start = marked(f);
+  f.unlink("b");
+  Position reviewed = marked(f);
+  f.commit(reviewed, {f.put("linked", "new"), f.remove("b")});
+  f.back(start);
+  CHECK(f.attr("b").nlink == 2);
+  CHECK(f.read("b") == "new");
+  CHECK(f.read("linked") == "new");
+  CHECK(f.drifts() == "");
+  // And the commit of the one leaves the other comparable.
+  f.commit(marked(f), {f.put("b", "new")});
+  f.write("linked", "newer");
+  CHECK(f.drifts() == "");
+  CHECK(changed_paths(f) == "linked");
+}
