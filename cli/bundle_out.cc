@@ -27,6 +27,7 @@ struct Part {
   std::string prefix;
   Fd draft_dir, base;
   fs::Position until = 0;
+  fs::RangeSet needed{};
 };
 
 Result<std::vector<Part>> parts_of(const Opened& opened) {
@@ -100,8 +101,11 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
   result.digest = digest_text(set);
   std::vector<Part> parts = TRY(parts_of(opened));
   uint64_t total = 0;
-  for (const Part& part : parts)
-    total += TRY(snapshot::export_size(part.draft_dir.get(), part.until));
+  for (Part& part : parts) {
+    part.needed =
+        TRY(snapshot::needed_ranges(part.draft_dir.get(), part.until));
+    total += part.needed.bytes();
+  }
   draft::Draft d = TRY(draft::read_draft_settled(opened.draft_dir.get()));
   snapshot::BundleWriter out = TRY(snapshot::BundleWriter::create(fd, 2));
   TRY(out.add("manifest", manifest_of(d, result.digest).dump()));
@@ -122,8 +126,9 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
     TRY(snapshot::export_tree(out, {.prefix = part.prefix,
                                     .draft_dir = part.draft_dir.get(),
                                     .until = part.until,
+                                    .needed = part.needed,
                                     .progress = written}));
-    before += TRY(snapshot::export_size(part.draft_dir.get(), part.until));
+    before += part.needed.bytes();
   }
   auto objects = TRY(snapshot::export_objects(out, *opened.door.objects,
                                               opened.draft_dir.get(),

@@ -130,6 +130,7 @@ Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio) {
                                                : stdio[i].get();
   };
   const jail::Stdio fds{stream(0), stream(1), stream(2)};
+  std::lock_guard starting(starts_);
   auto job = std::make_unique<Job>();
   job->command = last_command_ + 1;
   job->request = request;
@@ -339,29 +340,38 @@ Result<fs::Mark> Core::barrier() {
   return session_->tree().mark(fs::MarkKind::kBarrier, 0, "");
 }
 
+// Commands hold still, and what they stored through mappings is written back,
+// so that the mark is one moment of them; those that start meanwhile, too.
 Result<fs::Mark> Core::snapshot(const std::string& name) {
+  std::lock_guard one(snapshot_);
   for (const fs::Mark& mark : session_->tree().marks())
     if (!name.empty() && mark.name == name)
       return fail(Code::kUsage, "there is a mark '{}' already", name);
-  // Commands hold still, and what they stored through mappings is written
-  // back, so that the mark is one moment of them.
-  std::vector<std::shared_ptr<jail::Running>> commands;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [number, job] : jobs_) commands.push_back(job->running);
-  }
+  std::map<uint32_t, std::shared_ptr<jail::Running>> held;
   std::vector<Frozen> frozen;
-  for (const auto& command : commands) {
-    auto stopped = Frozen::stop({.init = command->pid(),
-                                 .pidfd = command->pidfd(),
-                                 .group = command->group()});
-    if (!stopped && stopped.error().err() == ESRCH) continue;  // it ended
-    frozen.push_back(TRY(std::move(stopped)));
-    TRY(sync_mappings(
-        frozen.back().pids(),
-        {.mount = session_->mount_path(), .workspace = session_->workspace()}));
+  for (;;) {
+    std::unique_lock starting(starts_);
+    std::vector<std::shared_ptr<jail::Running>> more;
+    {
+      std::lock_guard lock(mutex_);
+      for (const auto& [number, job] : jobs_)
+        if (held.emplace(number, job->running).second)
+          more.push_back(job->running);
+    }
+    if (more.empty())
+      return session_->tree().mark(fs::MarkKind::kNamed, 0, name);
+    starting.unlock();
+    for (const auto& command : more) {
+      auto stopped = Frozen::stop({.init = command->pid(),
+                                   .pidfd = command->pidfd(),
+                                   .group = command->group()});
+      if (!stopped && stopped.error().err() == ESRCH) continue;  // it ended
+      frozen.push_back(TRY(std::move(stopped)));
+      TRY(sync_mappings(frozen.back().pids(),
+                        {.mount = session_->mount_path(),
+                         .workspace = session_->workspace()}));
+    }
   }
-  return session_->tree().mark(fs::MarkKind::kNamed, 0, name);
 }
 
 Result<fs::Mark> Core::rollback(fs::Position to) {

@@ -89,6 +89,9 @@ class Core : public DaemonCore, private fs::Observer {
   uint32_t last_command_ = 0;
   HeldDrift drift_;
 
+  // Order: snapshot_ > starts_ > the tree's > mutex_.
+  std::mutex snapshot_;  // one at a time: names are unique
+  std::mutex starts_;    // a command starts, or a mark is taken of all of them
   mutable std::mutex mutex_;  // protects the following; a leaf
   std::map<uint32_t, std::unique_ptr<Job>> jobs_;
   std::vector<std::unique_ptr<Job>> ended_;  // threads to be joined

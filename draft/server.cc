@@ -16,6 +16,12 @@ namespace {
 
 constexpr size_t kMaxQueued = 1u << 20;
 constexpr size_t kMaxClients = 256;
+constexpr size_t kMaxSlow = 16;  // beyond that they wait for one another
+
+bool is_slow(Op op) {
+  return op == Op::kSettle || op == Op::kSnapshot || op == Op::kGc ||
+         op == Op::kFork;
+}
 
 template <typename T>
 Result<std::string> encoded(Result<T> result) {
@@ -37,15 +43,15 @@ Server::Server(Fd listener, DaemonCore& core, ServerOptions options)
       idle_since_(std::chrono::steady_clock::now()) {}
 
 Status Server::serve() {
-  settled_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!settled_) return fail_errno(errno, "cannot make an eventfd");
+  slow_done_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!slow_done_) return fail_errno(errno, "cannot make an eventfd");
   while (!stopping_) {
     std::vector<pollfd> fds;
     fds.push_back({listener_.get(), POLLIN, 0});
     fds.push_back({core_.event_fd(), POLLIN, 0});
     fds.push_back({options_.stop_fd, POLLIN, 0});
     fds.push_back({core_.life_fd(), POLLIN, 0});
-    fds.push_back({settled_.get(), POLLIN, 0});
+    fds.push_back({slow_done_.get(), POLLIN, 0});
     for (auto& client : clients_) {
       short events = POLLIN;
       if (!client->queue.empty()) events |= POLLOUT;
@@ -54,7 +60,7 @@ Status Server::serve() {
     int ready = ::poll(fds.data(), fds.size(), timeout_ms());
     if (ready < 0 && errno != EINTR) {
       int err = errno;
-      end_settling();
+      end_slow();
       return fail_errno(err, "cannot poll");
     }
     if (ready < 0) continue;
@@ -63,7 +69,7 @@ Status Server::serve() {
     if (fds[2].revents != 0) break;
     if (fds[1].revents != 0) deliver_events();
     if (fds[3].revents != 0 && core_.running().empty()) break;
-    if (fds[4].revents != 0) deliver_settled();
+    if (fds[4].revents != 0) deliver_slow();
     for (size_t i = 5; i < fds.size(); ++i) {
       Client& client = *clients_[i - 5];
       if ((fds[i].revents & POLLOUT) != 0) flush(client);
@@ -72,14 +78,14 @@ Status Server::serve() {
     if (fds[0].revents != 0) accept_clients();
     reap();
   }
-  end_settling();
+  end_slow();
   listener_.reset();
   clients_.clear();
   return {};
 }
 
 bool Server::busy() const {
-  return !settling_.empty() || !core_.running().empty() ||
+  return !slow_.empty() || !core_.running().empty() ||
          !core_.mounted().path.empty();
 }
 
@@ -129,9 +135,9 @@ void Server::receive(Client& client) {
 }
 
 void Server::handle(Client& client, Message message) {
-  if (message.op == Op::kSettle && client.welcomed &&
-      message.protocol == kProtocol && decode<Empty>(message.payload)) {
-    start_settling(client, message.serial);
+  if (is_slow(message.op) && client.welcomed && message.protocol == kProtocol &&
+      slow_.size() < kMaxSlow) {
+    start_slow(client, std::move(message));
     return;
   }
   auto reply = answer(client, message);
@@ -178,6 +184,9 @@ Result<std::string> Server::answer_plain(const Message& message) {
     case Op::kBarrier:
       TRY(decode<Empty>(payload));
       return encoded(core_.barrier());
+    case Op::kSettle:
+      TRY(decode<Empty>(payload));
+      return encoded(core_.settle());
     case Op::kGc:
       return encoded(core_.gc(TRY(decode<Gc>(payload))));
     case Op::kSnapshot:
@@ -312,40 +321,41 @@ void Server::deliver_events() {
   }
 }
 
-void Server::start_settling(const Client& client, uint32_t serial) {
-  auto job = std::make_unique<Settling>();
+void Server::start_slow(Client& client, Message message) {
+  auto job = std::make_unique<Slow>();
   job->client = client.id;
-  job->serial = serial;
+  job->request = std::move(message);
   job->thread = std::thread([this, job = job.get()] {
-    job->result = core_.settle();
+    job->result = answer_plain(job->request);
     job->done = true;
-    (void)::eventfd_write(settled_.get(), 1);
+    (void)::eventfd_write(slow_done_.get(), 1);
   });
-  settling_.push_back(std::move(job));
+  slow_.push_back(std::move(job));
 }
 
-void Server::deliver_settled() {
+void Server::deliver_slow() {
   eventfd_t count = 0;
-  (void)::eventfd_read(settled_.get(), &count);
-  for (auto& job : settling_) {
+  (void)::eventfd_read(slow_done_.get(), &count);
+  for (auto& job : slow_) {
     if (!job->done) continue;
     job->thread.join();
     for (auto& client : clients_) {
       if (client->id != job->client) continue;
+      uint32_t serial = job->request.serial;
       if (job->result)
-        send(*client, {Op::kReply, job->serial, encode(Empty{}), Fd()});
+        send(*client, {Op::kReply, serial, std::move(*job->result), Fd()});
       else
-        send(*client, {Op::kError, job->serial,
+        send(*client, {Op::kError, serial,
                        encode(ErrorReply::from(job->result.error())), Fd()});
     }
     job.reset();
   }
-  std::erase(settling_, nullptr);
+  std::erase(slow_, nullptr);
 }
 
-void Server::end_settling() {
-  for (auto& job : settling_) job->thread.join();
-  settling_.clear();
+void Server::end_slow() {
+  for (auto& job : slow_) job->thread.join();
+  slow_.clear();
 }
 
 void Server::reap() {

@@ -81,10 +81,11 @@ class Server {
   void send(Client& client, Outgoing message);
   void flush(Client& client);
   void deliver_events();
-  // settle() copies files, which may take minutes: it has a thread of its own.
-  void start_settling(const Client& client, uint32_t serial);
-  void deliver_settled();
-  void end_settling();
+  // What copies files, holds commands still or reads a whole history may take
+  // minutes: each such request has a thread of its own.
+  void start_slow(Client& client, Message message);
+  void deliver_slow();
+  void end_slow();
   void reap();
   void note_activity();
   int timeout_ms() const;
@@ -96,15 +97,15 @@ class Server {
   bool stopping_ = false;
   uint64_t last_client_ = 0;
 
-  struct Settling {
+  struct Slow {
     uint64_t client = 0;
-    uint32_t serial = 0;
-    Status result{};
+    Message request{};
+    Result<std::string> result = std::string();
     std::atomic<bool> done = false;
     std::thread thread{};
   };
-  std::vector<std::unique_ptr<Settling>> settling_;  // the loop's alone
-  Fd settled_;  // an eventfd, written to by those threads
+  std::vector<std::unique_ptr<Slow>> slow_;  // the loop's alone
+  Fd slow_done_;  // an eventfd, written to by those threads
   std::chrono::steady_clock::time_point idle_since_;
 };
 

@@ -115,9 +115,13 @@ Status Session::open_trees(const CoreContext& context) {
                        "cannot open the journal of the draft's HOME");
   // A policy that cannot be read stops runs elsewhere; history is then kept.
   if (auto files = read_policy_files(context.layout, nullptr))
-    if (auto policy = make_policy(*files, ""))
+    if (auto policy = make_policy(*files, "")) {
+      fs::GcPolicy history{.max_bytes = policy->history_size.value};
+      if (policy->history_age.value)
+        history.max_age = *policy->history_age.value / 1000;
       for (fs::Tree* tree : {tree_.get(), home_tree_.get()})
-        tree->set_history({.max_bytes = policy->history_size.value});
+        tree->set_history(history);
+    }
   // Readers that found no daemon look at what is there without a lock: from
   // here on none of it is written in place.
   for (fs::Tree* tree : {tree_.get(), home_tree_.get()})

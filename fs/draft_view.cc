@@ -8,6 +8,7 @@
 #include "base/sys_node.h"
 #include "fs/drift.h"
 #include "fs/journal_view.h"
+#include "fs/restore.h"
 
 namespace stoplog::fs {
 
@@ -36,16 +37,6 @@ Result<JournalView::Place> JournalView::resolve(const RelPath& path) const {
   return Place{.held = at, .lower = {}};
 }
 
-Result<std::shared_ptr<const Content>> JournalView::base_content(
-    const sys::Stat& st, const std::string& path) const {
-  auto it = replaced_.find(path);
-  if (it == replaced_.end() || !it->second.preimage)
-    return std::make_shared<RealContent>(base_, path, st);
-  if (!objects_)
-    return fail(Code::kDrift, "{} was replaced by a commit since", path);
-  return objects_(*it->second.preimage);
-}
-
 // The state of the base as recorded; the rest (xattrs, a symlink's target) is
 // read now, as long as the same file stands there.
 Result<NodeState> JournalView::base_state_of(const sys::Stat& st,
@@ -62,9 +53,6 @@ Result<NodeState> JournalView::base_state_of(const sys::Stat& st,
   if (same) state.xattrs = TRY_CTX(read_xattrs(fd->get()), path);
   if (state.type == Type::kSymlink) {
     state.target = target;
-    auto it = replaced_.find(path);
-    if (state.target.empty() && it != replaced_.end())
-      state.target = it->second.target;
     if (state.target.empty() && same)
       state.target = TRY_CTX(sys::path_readlink(fd->get()), path);
   }
@@ -78,9 +66,9 @@ Result<NodeState> JournalView::base_state_of(const sys::Stat& st,
              .at = content->at});
     state.content = std::make_shared<HeldContent>(
         segments_, seals_, std::make_shared<const ExtentMap>(std::move(map)),
-        nullptr, path);
+        nullptr, path, lent_);
   } else {
-    state.content = TRY(base_content(st, path));
+    state.content = std::make_shared<RealContent>(base_, path, st);
   }
   return state;
 }
@@ -123,27 +111,16 @@ Result<NodeState> JournalView::held_state(const Held& node,
   if (node.body) {
     std::shared_ptr<const Content> lower;
     if (node.body->map.has_lower())
-      lower = TRY(base_content(node.body->lower, origin));
+      lower = std::make_shared<RealContent>(base_, origin, node.body->lower);
     std::string path = state_.path_of(node).value_or(origin);
     state.size = node.body->map.size();
     state.content = std::make_shared<HeldContent>(
         segments_, seals_,
         std::shared_ptr<const ExtentMap>(node.body, &node.body->map),
-        std::move(lower), std::move(path));
+        std::move(lower), std::move(path), lent_);
   }
   state.link_group = node.links.size() > 1 ? node.serial : 0;
   return state;
-}
-
-Result<std::optional<NodeState>> JournalView::base_state(
-    const std::string& path) const {
-  auto it = replaced_.find(path);
-  if (it != replaced_.end()) {
-    if (!it->second.before) return std::nullopt;
-    return TRY(
-        base_state_of(*it->second.before, path, it->second.target, nullptr));
-  }
-  return real_state_at(base_, TRY(RelPath::parse(path)));
 }
 
 Result<std::optional<NodeState>> JournalView::draft_state(
@@ -160,7 +137,7 @@ Result<std::optional<NodeState>> JournalView::draft_state(
       st && st->nlink > 1 && !S_ISDIR(st->mode))
     if (const Held* held = state_.find(state_.by_identity(*st)))
       return TRY(held_state(*held));
-  return base_state(*place.lower);
+  return real_state_at(base_, TRY(RelPath::parse(*place.lower)));
 }
 
 Result<std::vector<DirEntry>> JournalView::draft_list(
@@ -192,32 +169,26 @@ Result<std::vector<DirEntry>> JournalView::draft_list(
   return entries;
 }
 
-namespace {
-
-// The first commit to touch a path counts; a discard touched nothing.
-Result<ReplacedMap> replaced_since(int draft_dir, Position at) {
-  ReplacedMap map;
-  if (at == kEnd) return map;
-  for (BaseMapRecord& record : TRY(base_maps_since(draft_dir, at)))
-    for (BaseChange& c : record.changes)
-      if (!is_discard(c))
-        map.try_emplace(c.path.str(), Replaced{.before = c.before,
-                                               .preimage = c.preimage,
-                                               .target = c.before_target});
-  return map;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
   Replayed replayed = TRY(replay(options.draft_dir, options.at));
   replayed.state.move_to_device(TRY(sys::fstat(options.base)).dev);
   std::shared_ptr<Segments> segments =
       TRY(Segments::open(options.draft_dir, false));
-  ReplacedMap replaced = TRY(replaced_since(options.draft_dir, options.at));
-  return std::make_unique<JournalView>(
-      std::move(replayed), TRY(share_root(options.base)), std::move(segments),
-      std::move(replaced), options.objects);
+  std::shared_ptr<LentObjects> lent;
+  if (options.at != kEnd) {
+    auto maps = TRY(base_maps_since(options.draft_dir, options.at));
+    if (!maps.empty()) {
+      lent = std::make_shared<LentObjects>(options.objects);
+      TRY(restore_replaced(replayed.state, std::move(maps), options.base,
+                           [&](const Sha256Digest& digest,
+                               uint64_t size) -> Result<SegmentRange> {
+                             return lent->add(digest, size);
+                           }));
+    }
+  }
+  return std::make_unique<JournalView>(std::move(replayed),
+                                       TRY(share_root(options.base)),
+                                       std::move(segments), std::move(lent));
 }
 
 Result<std::vector<Mark>> list_marks(int draft_dir) {

@@ -8,7 +8,8 @@
 //                              .at = mark.position}));
 //   for (const RawChange& change : TRY(view->changes())) ...
 //
-// A view from before a commit reads what the commit replaced from `objects`;
+// A view from before a commit is what a rollback would give: over the real tree
+// of today, with what the commit replaced as held. That is read from `objects`;
 // without it such content is Code::kDrift.
 #pragma once
 

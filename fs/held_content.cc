@@ -38,9 +38,12 @@ Result<size_t> HeldContent::read(uint64_t offset,
   for (const Extent& e : map_->find(offset, out.size())) {
     std::span<std::byte> part = out.subspan(e.offset - offset, e.length);
     size_t n = 0;
-    if (e.where == Where::kSegment && seals_)
+    bool lent = e.where == Where::kSegment && lent_ && lent_->has(e.segment);
+    if (e.where == Where::kSegment && !lent && seals_)
       TRY_CTX(seals_->check(*segments_, e), path_);
-    if (e.where == Where::kSegment)
+    if (lent)
+      n = TRY_CTX(lent_->read(e.segment, e.at, part), path_);
+    else if (e.where == Where::kSegment)
       n = TRY_CTX(segments_->read(e.segment, e.at, part), path_);
     else if (e.where == Where::kLower && lower_)
       n = TRY(lower_->read(e.offset, part));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fs/extents.h"
+#include "fs/lent_objects.h"
 #include "fs/real.h"
 #include "fs/segments.h"
 #include "fs/state.h"
@@ -34,17 +35,19 @@ class SealChecks {
 
 class HeldContent : public Content {
  public:
-  // `lower` reads the ranges of the real file; may be null when there are
-  // none. `path` is for messages.
+  // `lower` reads the ranges of the real file, `lent` what commits replaced;
+  // either may be null when there are none. `path` is for messages.
   HeldContent(std::shared_ptr<Segments> segments,
               std::shared_ptr<SealChecks> seals,
               std::shared_ptr<const ExtentMap> map,
-              std::shared_ptr<const Content> lower, std::string path)
+              std::shared_ptr<const Content> lower, std::string path,
+              std::shared_ptr<LentObjects> lent = nullptr)
       : segments_(std::move(segments)),
         seals_(std::move(seals)),
         map_(std::move(map)),
         lower_(std::move(lower)),
-        path_(std::move(path)) {}
+        path_(std::move(path)),
+        lent_(std::move(lent)) {}
   uint64_t size() const override { return map_->size(); }
   Result<size_t> read(uint64_t offset, std::span<std::byte> out) const override;
   std::vector<Range> data() const override;
@@ -55,6 +58,7 @@ class HeldContent : public Content {
   std::shared_ptr<const ExtentMap> map_;
   std::shared_ptr<const Content> lower_;
   std::string path_;
+  std::shared_ptr<LentObjects> lent_;
 };
 
 }  // namespace stoplog::fs

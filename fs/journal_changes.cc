@@ -113,7 +113,6 @@ Status JournalView::note_drift(RawChange& change, const Left& left,
   auto now = seen.now && seen.path == at.str()
                  ? seen.now
                  : TRY(stat_beneath(base_->get(), at.str()));
-  if (replaced_.contains(at.str())) return {};
   if (!change.before) {
     // Something of the base stands here still when its node moved in the
     // draft, by itself or with a directory above it.

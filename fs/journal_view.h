@@ -17,19 +17,11 @@
 
 namespace stoplog::fs {
 
-// What commits after the view's position replaced, by path in the base.
-struct Replaced {
-  std::optional<sys::Stat> before;
-  std::optional<Sha256Digest> preimage;
-  std::string target;
-};
-using ReplacedMap = std::map<std::string, Replaced>;
-
 class JournalView : public DraftView {
  public:
   JournalView(Replayed replayed, SharedRoot base,
-              std::shared_ptr<Segments> segments, ReplacedMap replaced,
-              ObjectSource objects)
+              std::shared_ptr<Segments> segments,
+              std::shared_ptr<LentObjects> lent)
       : shared_(std::make_shared<const Replayed>(std::move(replayed))),
         replayed_(*shared_),
         state_(replayed_.state),
@@ -38,8 +30,7 @@ class JournalView : public DraftView {
         seals_(std::make_shared<SealChecks>(
             std::shared_ptr<const State::SealTable>(shared_,
                                                     &state_.seal_table()))),
-        replaced_(std::move(replaced)),
-        objects_(std::move(objects)) {}
+        lent_(std::move(lent)) {}
 
   Result<std::vector<RawChange>> changes() const override;
   Status each_change(
@@ -90,13 +81,10 @@ class JournalView : public DraftView {
   };
   Result<RawChange> change_of(std::span<const Spot> spots) const;
   Result<Place> resolve(const RelPath& path) const;
-  Result<std::optional<NodeState>> base_state(const std::string& path) const;
   Result<NodeState> base_state_of(const sys::Stat& st, const std::string& path,
                                   const std::string& target,
                                   const SegmentRange* content,
                                   Seen* seen = nullptr) const;
-  Result<std::shared_ptr<const Content>> base_content(
-      const sys::Stat& st, const std::string& path) const;
   // `before`, when set, is the state of the base where the node stands.
   Result<NodeState> held_state(const Held& node,
                                const NodeState* before = nullptr) const;
@@ -120,8 +108,7 @@ class JournalView : public DraftView {
   SharedRoot base_;
   std::shared_ptr<Segments> segments_;
   std::shared_ptr<SealChecks> seals_;
-  ReplacedMap replaced_;
-  ObjectSource objects_;
+  std::shared_ptr<LentObjects> lent_;  // null: no commit since
 };
 
 }  // namespace stoplog::fs

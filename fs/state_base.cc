@@ -291,7 +291,11 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   Held* node = find_path(change.path, &at);
   if (node == nullptr && change.rest_held && base_under_move(change, known))
     return;
-  if (node == nullptr || (node->mode & S_IFMT) != (change.now->mode & S_IFMT)) {
+  // Going back past the commit: the link that it replaced keeps its target.
+  bool other_link = reviewed == 0 && node != nullptr && node->base &&
+                    S_ISLNK(node->mode) && !node->target.empty();
+  if (node == nullptr || other_link ||
+      (node->mode & S_IFMT) != (change.now->mode & S_IFMT)) {
     if (node != nullptr && node->base && node->links.size() == 1 &&
         node->links[0].from == LinkFrom::kDerived) {
       node->links[0].from = LinkFrom::kNew;

@@ -213,16 +213,32 @@ void Tree::set_history(const GcPolicy& policy) {
   impl_->history_ = std::make_unique<GcPolicy>(policy);
 }
 
-// By itself, when the segments have outgrown what the policy gives them. Looks
-// again only after much was written: what is live may be larger than that.
-Status Tree::Impl::gc_if_due() {
-  if (!history_ || !history_->max_bytes) return {};
+// The segments have outgrown what the policy gives them. Looks again only after
+// much was written: what is live may be larger than that.
+Result<bool> Tree::Impl::has_outgrown() {
+  if (!history_->max_bytes) return false;
   uint64_t written = segments_->allocated();
   uint64_t step = std::max<uint64_t>(*history_->max_bytes / 4, kReclaimAt);
   if (gc_at_ == 0) gc_at_ = written + step;
-  if (written < gc_at_) return {};
+  if (written < gc_at_) return false;
   gc_at_ = written + step;
-  if (TRY(segments_->disk_bytes()) <= *history_->max_bytes) return {};
+  return TRY(segments_->disk_bytes()) > *history_->max_bytes;
+}
+
+// Marks have become older than the policy keeps them. Looks once an hour.
+bool Tree::Impl::has_aged() {
+  const timespec now = Clock::real().now();
+  if (!history_->max_age || now.tv_sec - aged_at_ < kBarrierAge) return false;
+  aged_at_ = now.tv_sec;
+  std::shared_lock lock(mutex_);
+  std::set<Position> keep = marks_to_keep(state_.marks(), *history_, now);
+  return std::ranges::any_of(state_.marks(), [&](const Mark& mark) {
+    return mark.kind != MarkKind::kBarrier && !keep.contains(mark.position);
+  });
+}
+
+Status Tree::Impl::gc_if_due() {
+  if (!history_ || (!has_aged() && !TRY(has_outgrown()))) return {};
   GcReport report = TRY(gc_locked(*history_));
   log::info("gave back {} bytes of history, {} marks", report.bytes,
             report.marks);

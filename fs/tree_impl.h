@@ -91,8 +91,6 @@ struct NodeView {
   Identity identity;
 };
 
-class Origins;  // fs/tree_restore.cc
-
 struct Tree::Impl {
   explicit Impl(const TreeOptions& options);
   ~Impl();
@@ -251,6 +249,8 @@ struct Tree::Impl {
   Result<GcReport> gc(const GcPolicy& policy);
   Result<GcReport> gc_locked(const GcPolicy& policy);
   Status gc_if_due();
+  Result<bool> has_outgrown();
+  bool has_aged();
   Result<std::set<Position>> choose_marks(const std::vector<Mark>& marks,
                                           const GcPolicy& policy,
                                           Position until);
@@ -259,10 +259,6 @@ struct Tree::Impl {
                        GcReport& report);
   // fs/tree_restore.cc
   Status restore_replaced(State& state, Position at);
-  Status restore_one(State& state, const BaseChange& change, Origins& origins);
-  Status restore_moved(State& state, const BaseChange& change,
-                       Origins& origins);
-  Status restore_content(State& state, Serial serial, const BaseChange& change);
   Result<SegmentRange> store_object(const Sha256Digest& digest, uint64_t size);
 
   // --- content (tree_io.cc) ---
@@ -339,6 +335,7 @@ struct Tree::Impl {
   std::mutex work_mutex_;                  // one at a time; before all others
   std::unique_ptr<GcPolicy> history_;      // by work_mutex_
   uint64_t gc_at_ = 0;                     // by work_mutex_
+  int64_t aged_at_ = 0;                    // by work_mutex_; seconds
   std::mutex verified_mutex_;              // a leaf
   std::unordered_set<uint64_t> verified_;  // seals that were checked
 

@@ -233,19 +233,24 @@ class Selector {
             .with_hint("approve these too"));
   }
 
-  // A file with several names of which only some are approved: these get a file
-  // of their own, for a new mode must not show at the others.
+  // A file with several names, in the draft or in the real tree, of which only
+  // some are approved: these get a file of their own, for a new mode must not
+  // show at the others.
   void detach_groups() {
-    std::set<uint64_t> split;
-    for (const Change& change : set_.changes)
-      if (change.after && change.after->link_group != 0 &&
-          !taken_.contains(change.path))
-        split.insert(change.after->link_group);
-    if (split.empty()) return;
+    std::set<uint64_t> after, before;
+    for (const Change& change : set_.changes) {
+      if (taken_.contains(change.path)) continue;
+      if (change.after) after.insert(change.after->link_group);
+      if (change.before) before.insert(change.before->link_group);
+    }
+    after.erase(0);
+    before.erase(0);
+    if (after.empty() && before.empty()) return;
     for (Item& item : selection_.items) {
       const Change* change = set_.find(item.path);
-      if (change != nullptr && change->after &&
-          split.contains(change->after->link_group))
+      if (change == nullptr || !change->after) continue;
+      if (after.contains(change->after->link_group) ||
+          (change->before && before.contains(change->before->link_group)))
         item.detach = true;
     }
   }

@@ -35,12 +35,6 @@ std::optional<uint32_t> number_of(std::string_view name,
   return fs::layout::parse_number(name.substr(kind.size()));
 }
 
-Result<fs::RangeSet> needed_of(int draft_dir, fs::Position until) {
-  fs::RangeSet needed;
-  TRY(fs::add_needed(draft_dir, {.until = until}, needed));
-  return needed;
-}
-
 Status export_journal(BundleWriter& out, const ExportTree& what) {
   std::vector<std::byte> block(kBlock);
   for (uint32_t number : TRY(fs::list_generations(what.draft_dir))) {
@@ -68,7 +62,7 @@ Status export_journal(BundleWriter& out, const ExportTree& what) {
 }
 
 Status export_segments(BundleWriter& out, const ExportTree& what) {
-  fs::RangeSet needed = TRY(needed_of(what.draft_dir, what.until));
+  const fs::RangeSet& needed = what.needed;
   auto segments = TRY(fs::Segments::open(what.draft_dir, false));
   std::vector<std::byte> block(kBlock);
   uint64_t done = 0;
@@ -210,17 +204,31 @@ class TreeImport {
 
 }  // namespace
 
+// The records of commits are found without applying any: what counts is that
+// none is missed.
 Result<std::set<Sha256Digest>> replaced_objects(int draft_dir,
                                                 fs::Position until) {
   std::set<Sha256Digest> ids;
-  fs::HistoryVisitor visitor;
-  visitor.before = [&](const fs::State&, const fs::Logged& logged) -> Status {
-    if (const auto* map = std::get_if<fs::BaseMapRecord>(&logged.record))
-      for (const fs::BaseChange& change : map->changes)
-        if (change.preimage) ids.insert(*change.preimage);
-    return {};
+  const uint16_t wanted = fs::record_type(fs::BaseMapRecord{});
+  auto each = [&](const fs::Frame& frame) -> Result<bool> {
+    if (frame.sequence > until) return false;
+    if (frame.type != wanted) return true;
+    fs::Record record = TRY(fs::decode(frame.type, frame.payload));
+    for (const fs::BaseChange& change :
+         std::get<fs::BaseMapRecord>(record).changes)
+      if (change.preimage) ids.insert(*change.preimage);
+    return true;
   };
-  TRY(fs::walk_history(draft_dir, {.until = until}, visitor));
+  for (uint32_t number : TRY(fs::list_generations(draft_dir))) {
+    Fd fd = TRY(fs::open_generation(draft_dir, number, O_RDONLY));
+    fs::JournalHead head = TRY(fs::read_head(fd.get()));
+    if (head.first > until) break;
+    fs::ScanEnd end = TRY(fs::scan_frames(fd.get(), head.size, head.first,
+                                          head.open.draft, each, until));
+    if (!end.damage.empty())
+      return fail(Code::kCorrupt, "the journal is damaged: record {} is lost",
+                  end.damage.front().first_lost);
+  }
   return ids;
 }
 
@@ -229,8 +237,10 @@ Status export_tree(BundleWriter& out, const ExportTree& what) {
   return export_segments(out, what);
 }
 
-Result<uint64_t> export_size(int draft_dir, fs::Position until) {
-  return TRY(needed_of(draft_dir, until)).bytes();
+Result<fs::RangeSet> needed_ranges(int draft_dir, fs::Position until) {
+  fs::RangeSet needed;
+  TRY(fs::add_needed(draft_dir, {.until = until}, needed));
+  return needed;
 }
 
 Status import_tree(BundleReader& in, const ImportTree& what) {

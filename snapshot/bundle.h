@@ -3,7 +3,8 @@
 // a position, and of the segments what its marks need. Inode numbers, times
 // and owners of the real tree are translated on the way in.
 //
-//   TRY(export_tree(writer, {.prefix = "", .draft_dir = d, .until = p}));
+//   fs::RangeSet needed = TRY(needed_ranges(d, p));
+//   TRY(export_tree(writer, {.prefix = "", .draft_dir = d, .until = p, ...}));
 //   TRY(import_tree(reader, {.prefix = "", .draft_dir = fresh, ...}));
 //
 // The caller of an export holds the draft's lock or stands on a barrier mark,
@@ -15,6 +16,7 @@
 #include <set>
 #include <string>
 
+#include "fs/ranges.h"
 #include "fs/tree_types.h"
 #include "snapshot/bundle_base.h"
 #include "snapshot/bundle_file.h"
@@ -26,11 +28,12 @@ struct ExportTree {
   std::string prefix;  // of section names: "" or "home/"
   int draft_dir = -1;
   fs::Position until = UINT64_MAX;
-  const Progress& progress;  // bytes of content so far
+  const fs::RangeSet& needed;  // needed_ranges() up to `until`
+  const Progress& progress;    // bytes of content so far
 };
 Status export_tree(BundleWriter& out, const ExportTree& what);
-// Bytes of content that export_tree() will write.
-Result<uint64_t> export_size(int draft_dir, fs::Position until);
+// What the marks up to there need of the segments: a replay of the history.
+Result<fs::RangeSet> needed_ranges(int draft_dir, fs::Position until);
 
 struct ImportTree {
   std::string prefix;

@@ -2,7 +2,9 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/sys_process.h"
@@ -56,9 +58,16 @@ class FakeCore final : public DaemonCore {
     return GcDone{.marks = how.max_age.value_or(0), .bytes = 7};
   }
   Result<fs::Mark> barrier() override {
+    asked_ = true;
     return fs::Mark{.id = 7, .kind = fs::MarkKind::kBarrier, .position = 99};
   }
   Result<fs::Mark> snapshot(const std::string& name) override {
+    // Until somebody else was answered.
+    waiting_ = name == "waits";
+    for (int i = 0; waiting_ && !asked_; ++i) {
+      if (i == 20000) return fail_errno(ETIMEDOUT, "nobody was answered");
+      ::usleep(1000);
+    }
     return fs::Mark{.id = 8, .name = name};
   }
   Result<fs::Mark> rollback(fs::Position to) override {
@@ -83,7 +92,9 @@ class FakeCore final : public DaemonCore {
   bool is_stale() const override { return false; }
   MountInfo mounted() const override { return {mount_}; }
   Status note(const std::string&, const std::string&) override { return {}; }
-  void describe(DaemonStatus& status) const override { status.held_bytes = 42; }
+  void describe(DaemonStatus& status) const override {
+    status.held_bytes = waiting_ ? 43 : 42;
+  }
   int event_fd() const override { return event_.get(); }
   std::vector<RunEvent> take_events() override {
     uint64_t n = 0;
@@ -103,6 +114,7 @@ class FakeCore final : public DaemonCore {
   std::string mount_;
   std::vector<RunningCommand> commands_;
   std::vector<RunEvent> events_;
+  std::atomic<bool> waiting_ = false, asked_ = false;
 };
 
 // A daemon in a process of its own, ended with the test.
@@ -237,6 +249,20 @@ TEST_CASE("records of the tree travel unharmed") {
   CHECK(client.unmount());
   CHECK(client.note("n", "t"));
   CHECK_FALSE(client.note("../n", "t"));
+}
+
+TEST_CASE("a snapshot that takes its time holds nobody else up") {
+  ControlPlace place;
+  Daemon daemon(place, place.draft.id);
+  Client one = place.connect();
+  Client other = place.connect();
+  Result<fs::Mark> made = fs::Mark{};
+  std::thread waits([&] { made = one.snapshot("waits"); });
+  while (other.status()->held_bytes != 43) std::this_thread::yield();
+  CHECK(other.barrier()->position == 99);
+  waits.join();
+  if (!made) FAIL(made.error().text());
+  CHECK(made->name == "waits");
 }
 
 TEST_CASE("hostile bytes cost their sender the connection and nobody else") {

@@ -264,3 +264,26 @@ TEST_CASE("ten thousand commands replay one stretch of the journal alone") {
   // (430,000): the journal is begun anew at 16 MiB.
   CHECK(replayed(10'000) < 250'000);
 }
+
+TEST_CASE("marks older than the policy keeps them go by themselves") {
+  TreeFixture f;
+  f.base.write("a", "a");
+  {
+    auto journal = Journal::create(f.draft.fd(), {.draft = 7}, 0);
+    REQUIRE(journal);
+    for (uint32_t command = 1; command <= 3; ++command) {
+      Mark mark = mark_of(MarkKind::kCommandEnd, 0, command, 1000);
+      mark.id = command;
+      REQUIRE((*journal)->append(std::vector<Record>{MarkRecord{mark}}, 0));
+    }
+    REQUIRE((*journal)->publish());
+  }
+  f.open();
+  REQUIRE(f.tree->settle());
+  CHECK(f.tree->marks().size() == 3);  // no policy
+  f.tree->set_history({.max_age = 3600});
+  REQUIRE(f.tree->mark(MarkKind::kCommandEnd, 4, ""));
+  REQUIRE(f.tree->settle());
+  REQUIRE(f.tree->marks().size() == 1);
+  CHECK(f.tree->marks()[0].command == 4);
+}

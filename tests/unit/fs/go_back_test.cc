@@ -258,3 +258,63 @@ TEST_CASE("of two names one replaced and one removed stay one held file") {
   CHECK(f.drifts() == "");
   CHECK(changed_paths(f) == "linked");
 }
+
+TEST_CASE("a mark from before a commit shows the tree of that moment") {
+  Committing f;
+  f.base.mkdir("dir");
+  f.base.write("dir/in", "in");
+  f.base.write("edit", "one");
+  f.base.write("gone", "g");
+  f.base.write("from", "f");
+  f.open();
+  Position start = marked(f);
+  f.write("edit", "two");
+  f.unlink("gone");
+  f.rename("from", "to");
+  f.rename("dir", "moved");
+  f.create("made", "m");
+  Position reviewed = marked(f);
+  auto move = [&](const char* from, const char* to) {
+    BaseChange change{.path = *RelPath::parse(to)};
+    change.from = *RelPath::parse(from);
+    change.before = stat_of(f, from);
+    stdfs::rename(f.base / from, f.base / to);
+    change.now = stat_of(f, to);
+    return change;
+  };
+  f.commit(reviewed,
+           {f.put("edit", "two"), f.remove("gone"), move("from", "to"),
+            move("dir", "moved"), f.put("made", "m")});
+  CHECK(changed_paths(f) == "");
+  auto view = open_view({.draft_dir = f.draft.fd(),
+                         .base = f.base.fd(),
+                         .at = start,
+                         .objects = f.options.objects});
+  if (!view) FAIL(view.error().text());
+  auto text = [&](const char* path) -> std::string {
+    auto state = (*view)->draft_state(*RelPath::parse(path));
+    if (!state) return state.error().text();
+    if (!*state) return "-";
+    std::string all((*state)->size, '\0');
+    auto n = (*state)->content->read(0, std::as_writable_bytes(std::span(all)));
+    return n ? all : n.error().text();
+  };
+  CHECK(text("edit") == "one");
+  CHECK(text("gone") == "g");
+  CHECK(text("from") == "f");
+  CHECK(text("dir/in") == "in");
+  CHECK(text("to") == "-");
+  CHECK(text("moved/in") == "-");
+  CHECK(text("made") == "-");
+  std::string names;
+  auto top = (*view)->draft_list(RelPath());
+  REQUIRE(top);
+  for (const DirEntry& entry : *top) names += entry.name + " ";
+  CHECK(names == "dir edit from gone ");
+  // Without the objects only what was replaced cannot be read.
+  view =
+      open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = start});
+  REQUIRE(view);
+  CHECK(text("from") == "f");
+  CHECK(text("edit").find("replaced by a commit") != std::string::npos);
+}

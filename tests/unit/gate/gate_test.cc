@@ -91,6 +91,28 @@ TEST_CASE("what is approved is committed and the rest stays held") {
   desk.check_clean();
 }
 
+TEST_CASE(
+    "a mode approved at one name does not show at one that was replaced") {
+  Desk desk;
+  put(desk.ws + "/a", "one file\n");
+  std::filesystem::create_hard_link(desk.ws + "/a", desk.ws + "/b");
+  desk.branch();
+  std::filesystem::remove(desk.draft + "/b");
+  put(desk.draft + "/b", "another\n");
+  std::filesystem::permissions(desk.draft + "/a", std::filesystem::perms{0700});
+  desk.look();
+  REQUIRE(desk.approve_paths({"a"}));
+  auto result = desk.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  auto mode = [&](const char* name) {
+    return std::filesystem::status(desk.ws + name).permissions();
+  };
+  CHECK(mode("/a") == std::filesystem::perms{0700});
+  CHECK(mode("/b") == std::filesystem::perms{0644});
+  CHECK(get(desk.ws + "/b") == "one file\n");
+}
+
 TEST_CASE("an approval is stale only when its own path changed") {
   Desk desk;
   put(desk.ws + "/a", "a\n");

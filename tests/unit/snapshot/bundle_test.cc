@@ -44,9 +44,12 @@ Fd export_of(TreeFixture& f) {
   auto table = gather_base(f.draft.fd(), f.base.fd(), UINT64_MAX);
   if (!table) FAIL(table.error().text());
   REQUIRE(out->add("base", encode(*table)));
+  auto needed = needed_ranges(f.draft.fd(), UINT64_MAX);
+  REQUIRE(needed);
   auto done = export_tree(*out, {.prefix = "",
                                  .draft_dir = f.draft.fd(),
                                  .until = UINT64_MAX,
+                                 .needed = *needed,
                                  .progress = kQuiet});
   if (!done) FAIL(done.error().text());
   REQUIRE(out->finish());
