@@ -216,7 +216,7 @@ Result<BundleRead> read_bundle(Context& context, int fd,
     Opened opened = TRY(open_draft(context, result.draft, {}));
     diff::ChangeSet set =
         TRY(changes_of(opened, TRY(load_policy(context)),
-                       {.digest = true, .count_lines = false, .risks = true}));
+                       {.digest = true, .count_lines = false, .risks = false}));
     result.digest = digest_text(set);
     TRY(ledger.append("import",
                       Json::object()

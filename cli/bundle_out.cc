@@ -97,7 +97,7 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
   BundleWritten result;
   diff::ChangeSet set =
       TRY(changes_of(opened, TRY(load_policy(context)),
-                     {.digest = true, .count_lines = false, .risks = true}));
+                     {.digest = true, .count_lines = false, .risks = false}));
   result.digest = digest_text(set);
   std::vector<Part> parts = TRY(parts_of(opened));
   uint64_t total = 0;

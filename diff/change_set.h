@@ -144,7 +144,7 @@ struct DiffOptions {
   // needed to know whether something changed is read.
   bool digest = true;
   bool count_lines = true;
-  bool risks = true;
+  bool risks = true;  // off: those alone that the digest needs
   // Whether ignored files are part of the digest and hashed like all others
   // (policy ignored = "commit"). When not, they are found, grouped and listed
   // where deleted or dangerous, but not read.

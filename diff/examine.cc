@@ -151,7 +151,8 @@ Status examine(Change& change, const ExamineContext& context) {
       diff = TRY(compare(change, old_text, new_text));
   }
   bool covered = !held_back || change.kind == Kind::kDeleted;
-  if (options.risks) {
+  // Whether a file that is held back is in the digest is for its name to say.
+  if (options.risks || (options.digest && held_back)) {
     Subject subject{
         .change = change,
         .old_text = view_of(old_text),

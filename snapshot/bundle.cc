@@ -20,6 +20,9 @@ constexpr std::string_view kSegments = "segments/";
 constexpr std::string_view kObjects = "objects/";
 constexpr size_t kBlock = 1u << 20;
 constexpr size_t kBatch = 256;  // records a write
+// Numbers that count up must have room to do so.
+constexpr uint32_t kMaxSegment = 1u << 30;
+constexpr fs::Position kMaxPosition = uint64_t{1} << 60;
 
 std::unexpected<Error> damaged(std::string_view what) {
   return fail(Code::kCorrupt, "the bundle is damaged: {}", what);
@@ -119,7 +122,8 @@ class TreeImport {
   }
 
   Status segment(const Section& section, uint32_t number) {
-    if (number == 0) return damaged("a segment without a number");
+    if (number == 0 || number > kMaxSegment)
+      return damaged("a segment without a number");
     Fd dir = TRY(sys::openat(what_.draft_dir, fs::layout::kSegmentDir,
                              O_RDONLY | O_DIRECTORY));
     Fd fd = TRY(sys::openat(dir.get(), fs::layout::segment_name(number),
@@ -147,7 +151,8 @@ class TreeImport {
       return {};
     }));
     fs::JournalHead head = TRY(fs::read_head(raw.fd()));
-    if (head.open.generation != number || head.first <= last_)
+    if (head.open.generation != number || number > kMaxSegment ||
+        head.first <= last_ || head.first > kMaxPosition)
       return damaged("its journal");
     fs::OpenRecord open = head.open;
     open.draft = draft_;
@@ -173,7 +178,8 @@ class TreeImport {
           batch.push_back(logged.record);
           return map_.apply(batch.back());
         }));
-    if (!end.damage.empty() || end.torn != 0) return damaged("its journal");
+    if (!end.damage.empty() || end.torn != 0 || end.sequence > kMaxPosition)
+      return damaged("its journal");
     return flush();
   }
 

@@ -44,6 +44,9 @@ Result<Sha256Digest> digest_of(const fs::Content& content,
   return hasher.finish();
 }
 
+// Twice what a draft may hold by default.
+constexpr uint32_t kMaxEntries = 4u << 20;
+
 // Everything that the records of a draft say of the base, path by path.
 class Gatherer {
  public:
@@ -338,14 +341,17 @@ Result<BaseTable> decode_base(std::string_view bytes) {
   table.owner = r.u32();
   table.group = r.u32();
   uint32_t count = r.u32();
-  if (!r.fits(count, 5)) count = 0;
+  // Six bytes can make an entry of some hundred: a small file must not become
+  // gigabytes of memory.
+  if (!r.fits(count, 6) || count > kMaxEntries) r.fail();
   for (uint32_t i = 0; i < count && r.ok(); ++i) {
-    BaseEntry& e = table.entries.emplace_back();
     auto path = RelPath::parse(r.text());
-    if (!path || path->is_root()) {
+    if (!path || path->is_root() ||
+        (i > 0 && path->str() <= table.entries.back().path.str())) {
       r.fail();
       break;
     }
+    BaseEntry& e = table.entries.emplace_back();
     e.path = std::move(*path);
     if (r.u8() == 0) continue;
     e.seen = r.stat();

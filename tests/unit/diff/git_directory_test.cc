@@ -253,6 +253,11 @@ TEST_CASE("held back ignored files do not move the digest but dangers do") {
   CHECK(*repo.build(all).digest != first);
   TwoTrees::write(repo.draft() + "/node_modules/.vscode/tasks.json", "{}");
   CHECK(*repo.build().digest != first);
+  // Who asks for no risks gets the same digest.
+  DiffOptions plain;
+  plain.risks = false;
+  plain.count_lines = false;
+  CHECK(*repo.build(plain).digest == *repo.build().digest);
 }
 
 TEST_CASE("a deletion that git can restore is no danger") {

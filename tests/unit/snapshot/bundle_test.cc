@@ -72,7 +72,7 @@ Status import_over(int fd, int draft, int base) {
 
 // A bundle whose journal says what `records` say.
 Fd crafted(const std::vector<fs::Record>& records, const BaseTable& table = {},
-           std::string_view segment = "") {
+           std::string_view segment = "", std::string_view also = "") {
   TempDir draft;
   auto journal =
       fs::Journal::create(draft.fd(), {.draft = 7, .generation = 1}, 0);
@@ -86,6 +86,7 @@ Fd crafted(const std::vector<fs::Record>& records, const BaseTable& table = {},
   REQUIRE(out->add("base", encode(table)));
   REQUIRE(out->add("journal/00000001", draft.read("journal/00000001")));
   if (!segment.empty()) REQUIRE(out->add("segments/00000001", segment));
+  if (!also.empty()) REQUIRE(out->add(std::string(also), ""));
   REQUIRE(out->finish());
   return fd;
 }
@@ -312,6 +313,19 @@ TEST_CASE("a bundle that was made to harm is refused") {
   table += std::string("\1\0\0\0", 4) + std::string("\5\0\0\0", 4) + "../up";
   table += '\0';
   CHECK_FALSE(decode_base(table));
+  // A table with more entries than any draft has paths, or out of order.
+  std::string bomb(8, '\0');
+  bomb += std::string("\0\0\0\1", 4);  // 16 million
+  for (int i = 0; i < 100; ++i) bomb += std::string("\1\0\0\0x\0", 6);
+  CHECK_FALSE(decode_base(bomb));
+  std::string twice(8, '\0');
+  twice += std::string("\2\0\0\0", 4);
+  for (int i = 0; i < 2; ++i) twice += std::string("\1\0\0\0x\0", 6);
+  CHECK_FALSE(decode_base(twice));
+  // Numbers without room to count on.
+  CHECK(failure(crafted({}, {}, "", "segments/ffffffff"))
+            .text()
+            .find("without a number") != std::string::npos);
   // Records that do not fit together.
   CHECK(refusal(crafted({fs::ExtentRecord{
             .serial = 99, .length = 5, .segment = 1}})) == Code::kCorrupt);
