@@ -45,8 +45,10 @@ void State::own_alone(Held& node) {
     link.from = LinkFrom::kNew;
     link.origin.clear();
   }
-  node.body->has_base = false;
-  node.body->base = {};
+  if (node.body) {
+    node.body->has_base = false;
+    node.body->base = {};
+  }
   own_wholly(node);
   node.nlink_delta = static_cast<int32_t>(node.links.size());
 }
@@ -58,10 +60,13 @@ void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
   auto [begin, end] = index.moved.equal_range(change.path.str());
   for (auto it = begin; it != end; ++it) {
     Held* node = find(it->second);
-    if (node == nullptr || !node->base || !node->body ||
-        node->body->map.has_lower() ||
+    if (node == nullptr || !node->base ||
         (change.now && identity_of(*change.now) == identity_of(*node->base)))
       continue;
+    // A link is its target, which an undo tells.
+    bool is_link = S_ISLNK(node->mode) && !change.before_target.empty();
+    if (!is_link && (!node->body || node->body->map.has_lower())) continue;
+    if (is_link && node->target.empty()) node->target = change.before_target;
     std::optional<std::string> read_at;
     int32_t found = 0;
     for (Link& link : node->links) {

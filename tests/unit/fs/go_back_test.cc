@@ -318,3 +318,25 @@ TEST_CASE("a mark from before a commit shows the tree of that moment") {
   CHECK(text("from") == "f");
   CHECK(text("edit").find("replaced by a commit") != std::string::npos);
 }
+
+TEST_CASE(
+    "a committed symlink that was moved outlives the undo of its commit") {
+  Committing f;
+  f.base.write("a", "a");
+  f.open();
+  REQUIRE(f.tree->symlink(kRootId, "link", "a", f.caller));
+  Position reviewed = marked(f);
+  stdfs::create_symlink("a", f.base / "link");
+  BaseChange link{.path = *RelPath::parse("link")};
+  link.now = stat_of(f, "link");
+  f.commit(reviewed, {link});
+  f.rename("link", "moved");
+  BaseChange gone = f.remove("link");
+  gone.before_target = "a";
+  f.commit(reviewed, {gone});
+  CHECK(f.list("") == "a moved");
+  CHECK(*f.tree->readlink(f.at("moved")) == "a");
+  CHECK(changed_paths(f) == "moved");
+  f.reopen();
+  CHECK(*f.tree->readlink(f.at("moved")) == "a");
+}
