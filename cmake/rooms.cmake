@@ -55,8 +55,9 @@ function(stoplog_flags target)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
   if(STOPLOG_SANITIZE)
+    # The instrumentation hides initialisations from GCC's analysis.
     target_compile_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE}
-      -fno-omit-frame-pointer)
+      -fno-omit-frame-pointer -Wno-maybe-uninitialized)
     target_link_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE})
   else()
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
