@@ -8,6 +8,10 @@
 #include <openssl/sha.h>
 #include <xxhash.h>
 
+#include <atomic>
+
+#include "base/hash_speed.h"
+
 namespace stoplog {
 
 struct Xxh3::State {
@@ -96,6 +100,13 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::update(std::span<const std::byte> data) {
+  // Below this, of all that was hashed, the choice takes longer than it saves.
+  constexpr size_t kMuch = 32768;
+  static std::atomic<size_t> hashed = 0;
+  if (hashed.load(std::memory_order_relaxed) < kMuch)
+    hashed.fetch_add(data.size(), std::memory_order_relaxed);
+  else
+    use_fast_hashing();
   SHA256_Update(&state_->context, data.data(), data.size());
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "base/sys_file.h"
 #include "base/sys_retry.h"
@@ -186,11 +187,14 @@ Status send_message(int socket, std::string_view data,
 
 Result<Frame> recv_message(int socket, size_t limit) {
   Frame frame;
-  frame.data.resize(limit);
+  // Not cleared: most messages are far smaller, and each page of it that is
+  // touched is a fault.
+  auto buffer = std::make_unique_for_overwrite<char[]>(limit);
   int flags = 0;
-  size_t n = TRY(recv_some(socket, frame.data, frame.fds, flags));
+  size_t n =
+      TRY(recv_some(socket, std::span(buffer.get(), limit), frame.fds, flags));
   if ((flags & MSG_TRUNC) != 0) return fail_errno(EMSGSIZE);
-  frame.data.resize(n);
+  frame.data.assign(buffer.get(), n);
   return frame;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `run`: finds or makes the draft and its daemon, hands the command over, and
 // relays its streams until it has ended.
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,10 +63,7 @@ struct Finished {
   draft::Outcome outcome;
 };
 
-struct Started {
-  draft::Client client;
-  draft::RunStarted run;
-};
+using Started = draft::Client::Started;
 
 // Another client may replace the daemon between our welcome and the command;
 // and one whose jail was killed answers so until it has seen its commands end.
@@ -77,6 +75,9 @@ Result<Started> start_command(const draft::Layout& layout,
     if (fd >= 0) fds.push_back(fd);
   auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
+    if (auto started = TRY(draft::Client::run_at_once(layout, draft, plan.shape,
+                                                      plan.request, fds)))
+      return std::move(*started);
     draft::Client client = TRY(
         draft::Client::connect_or_start(layout, draft, {.shape = plan.shape}));
     auto run = client.run(plan.request, fds);
@@ -104,6 +105,7 @@ Result<Finished> relay_command(Started& command,
   Status broken;
   jail::RelayHooks hooks;
   hooks.event_fd = client.fd();
+  hooks.has_event = [&] { return client.has_event(); };
   hooks.on_event = [&] {
     auto event = client.next_event();
     if (!event) {
@@ -205,6 +207,7 @@ Result<int> run_in_draft(Context& context, const Args& args,
                  .request = plan.request,
                  .command = done.command,
                  .outcome = done.outcome,
+                 .automatic = plan.automatic,
                  .quiet = quiet,
                  .report = args.has("report"),
                  .terminal = streams.kind[2] == jail::StreamKind::kTerminal};
@@ -221,6 +224,10 @@ Result<int> run_in_draft(Context& context, const Args& args,
 }
 
 Result<int> run(Context& context, const Args& args) {
+  // Memory that is given back is faulted in again a moment later, and this
+  // process does not live long.
+  ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  ::mallopt(M_TOP_PAD, 512 << 10);
   // Before anything is opened: a closed stream must not be taken for one.
   jail::Streams streams = jail::look_at_streams();
   auto code = run_in_draft(context, args, streams);

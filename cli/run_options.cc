@@ -175,6 +175,7 @@ Result<RunPlan> plan_run(const RunInput& input) {
   RunPlan plan;
   const Args& args = input.args;
   plan.shape = base_shape(input.policy, input.environment);
+  plan.automatic = input.policy.gate_mode.value == "auto";
   append(plan.shape.hide, args.values("hide"));
   append(plan.shape.mask, args.values("mask"));
   append(plan.shape.read_only, args.values("ro"));

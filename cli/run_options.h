@@ -31,6 +31,7 @@ struct RunPlan {
   draft::Shape shape;
   draft::RunRequest request;
   std::vector<std::string> notes;  // for the user, a line each
+  bool automatic = false;  // the policy commits what it approves by itself
 };
 
 // kUsage for a value that is none, kUnsupported for what cannot be held.

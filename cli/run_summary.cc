@@ -61,15 +61,18 @@ std::string ending_text(const draft::Outcome& outcome) {
 
 Result<Json> after_run(Context& context, draft::Client& client,
                        const AfterRun& after) {
-  draft::Policy policy = TRY(load_policy(context));
-  if (policy.gate_mode.value == "auto")
+  // Looked at again: who took `auto` back meanwhile meant this command, too.
+  if (after.automatic && TRY(load_policy(context)).gate_mode.value == "auto")
     TRY(commit_standing(context, after.draft));
   // Nobody asked: a harness pays for every millisecond.
   if (after.quiet && !after.report) return Json();
-  Opened opened =
-      TRY(open_draft(context, after.draft, {.at = {}, .client = &client}));
-  diff::ChangeSet set = TRY(changes_of(
-      opened, policy, {.digest = false, .count_lines = !after.quiet}));
+  diff::ChangeSet set;
+  if (after.outcome.touched_nodes != 0) {
+    Opened opened =
+        TRY(open_draft(context, after.draft, {.at = {}, .client = &client}));
+    set = TRY(changes_of(opened, TRY(load_policy(context)),
+                         {.digest = false, .count_lines = !after.quiet}));
+  }
   if (!after.quiet) {
     context.out.note(fmt::format("command {} of draft {}: {}", after.command,
                                  escape(after.draft.name),

@@ -18,6 +18,7 @@ struct AfterRun {
   const draft::RunRequest& request;
   uint32_t command = 0;
   const draft::Outcome& outcome;
+  bool automatic = false;  // the policy commits what it approves by itself
   bool quiet = false;
   bool report = false;    // the count is wanted
   bool terminal = false;  // stderr is one

@@ -60,7 +60,9 @@ function(stoplog_flags target)
       -fno-omit-frame-pointer -Wno-maybe-uninitialized)
     target_link_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE})
   else()
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+    # as-needed: g++ asks for libm, and nothing here uses it.
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
+      -Wl,--as-needed -Wl,--wrap=OPENSSL_cpuid_setup)  # base/hash_speed.h
   endif()
 endfunction()
 

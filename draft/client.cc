@@ -32,14 +32,6 @@ bool wait_until_free(const Layout& layout, const std::string& id,
   return false;
 }
 
-bool fits_shape(const Welcome& daemon, const std::optional<Shape>& wanted) {
-  if (!wanted) return true;
-  if (daemon.shape != wanted->digest()) return false;
-  if (!wanted->mount.empty()) return daemon.mount == wanted->mount;
-  // Of root's jail the files of a view that is shown have foreign owners.
-  return ::geteuid() != 0 || daemon.mount.empty();
-}
-
 Error other_version() {
   return Error(Code::kUnsupported,
                "another version of stoplog serves this draft, and is at work")
@@ -143,7 +135,9 @@ Result<Client> Client::connect_or_start(const Layout& layout,
   while (SteadyClock::now() < deadline) {
     if (auto client = TRY(connect(layout, id))) {
       const Welcome& daemon = client->daemon();
-      const bool fits = fits_shape(daemon, options.shape);
+      const bool fits =
+          !options.shape ||
+          daemon.has_shape(options.shape->digest(), options.shape->mount);
       if (fits && (daemon.version == STOPLOG_VERSION || daemon.busy))
         return std::move(*client);
       if (!fits && daemon.busy) return std::unexpected(other_shape(daemon));
@@ -171,6 +165,10 @@ Result<Client::Reply> Client::ask(Op op, const std::string& payload,
                                   std::span<const int> fds) {
   uint32_t serial = ++serial_;
   TRY(send_op(socket_.get(), op, serial, payload, fds));
+  return reply_to(serial);
+}
+
+Result<Client::Reply> Client::reply_to(uint32_t serial) {
   for (;;) {
     auto message = TRY(receive_op(socket_.get()));
     if (!message)
@@ -197,12 +195,43 @@ Status Client::say_hello() {
   return {};
 }
 
-Result<RunStarted> Client::run(const RunRequest& record,
-                               std::span<const int> stdio) {
-  Reply reply = TRY(ask(Op::kRun, encode(record), stdio));
+Result<RunStarted> Client::run_started(Reply reply) {
   RunStarted started = TRY(decode<RunStarted>(reply.payload));
   if (!reply.fds.empty()) started.terminal = std::move(reply.fds.front());
   return started;
+}
+
+Result<RunStarted> Client::run(const RunRequest& record,
+                               std::span<const int> stdio) {
+  return run_started(TRY(ask(Op::kRun, encode(record), stdio)));
+}
+
+Result<std::optional<Client::Started>> Client::run_at_once(
+    const Layout& layout, const std::string& id, const Shape& shape,
+    RunRequest record, std::span<const int> stdio) {
+  auto socket = connect_to(layout, id);
+  if (!socket) return std::nullopt;  // connect() says why
+  Client client(std::move(*socket));
+  record.only_shape = shape.digest();
+  const uint32_t hello = ++client.serial_, run = ++client.serial_;
+  const int fd = client.fd();
+  Status sent =
+      send_op(fd, Op::kHello, hello, encode(Hello{STOPLOG_VERSION}), {});
+  if (sent) sent = send_op(fd, Op::kRun, run, encode(record), stdio);
+  if (!sent && went_away(sent.error())) return std::nullopt;
+  TRY(std::move(sent));
+  // It reads the second one after it has answered the first.
+  auto welcomed = client.reply_to(hello);
+  if (!welcomed && (went_away(welcomed.error()) ||
+                    welcomed.error().code() == Code::kUnsupported))
+    return std::nullopt;
+  client.welcome_ = TRY(decode<Welcome>(TRY(std::move(welcomed)).payload));
+  auto started = client.reply_to(run);
+  if (!started && (went_away_before_it_read(started.error()) ||
+                   started.error().err() == ESTALE))
+    return std::nullopt;
+  RunStarted told = TRY(run_started(TRY(std::move(started))));
+  return Started{std::move(client), std::move(told)};
 }
 
 Status Client::signal(uint32_t command, int signal) {

@@ -57,6 +57,16 @@ class Client {
                                          const std::string& id,
                                          const StartOptions& options = {});
 
+  struct Started;
+  // run() at a daemon that lives and suits, its welcome not waited for: one
+  // round trip less. Nothing where there is no such daemon: then nothing was
+  // run, and connect_or_start() has more patience.
+  static Result<std::optional<Started>> run_at_once(const Layout& layout,
+                                                    const std::string& id,
+                                                    const Shape& shape,
+                                                    RunRequest request,
+                                                    std::span<const int> stdio);
+
   const Welcome& daemon() const { return welcome_; }
   int fd() const { return socket_.get(); }  // readable: next_event()
 
@@ -97,6 +107,8 @@ class Client {
   };
   Result<Reply> ask(Op op, const std::string& payload,
                     std::span<const int> fds = {});
+  Result<Reply> reply_to(uint32_t serial);
+  static Result<RunStarted> run_started(Reply reply);
   template <typename Answer, typename Request>
   Result<Answer> request(Op op, const Request& record);
 
@@ -104,6 +116,11 @@ class Client {
   uint32_t serial_ = 0;
   Welcome welcome_;
   std::deque<RunEvent> events_;
+};
+
+struct Client::Started {
+  Client client;
+  RunStarted run;
 };
 
 }  // namespace stoplog::draft

@@ -111,7 +111,8 @@ jail::CommandSpec Core::command_spec(const RunRequest& request) const {
   return spec;
 }
 
-Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio) {
+Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio,
+                             Teller tell) {
   reap_jobs();
   fs::Quota quota;
   if (request.limits.disk.value) quota.bytes = *request.limits.disk.value;
@@ -134,6 +135,7 @@ Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio) {
   auto job = std::make_unique<Job>();
   job->command = last_command_ + 1;
   job->request = request;
+  job->tell = std::move(tell);
   job->started_ms = now_ms();
   job->begin =
       TRY(session_->tree().mark(fs::MarkKind::kCommandBegin, job->command, ""));
@@ -200,10 +202,13 @@ void Core::finish(Job& job, const jail::Outcome& outcome) {
         jobs_.erase(found);
       }
     }
-    push({.command = command,
-          .kind = RunEventKind::kEnded,
-          .signal = 0,
-          .outcome = std::move(told)});
+    RunEvent event{.command = command,
+                   .kind = RunEventKind::kEnded,
+                   .signal = 0,
+                   .outcome = std::move(told)};
+    // Not by way of the server's thread, which may wait for this processor.
+    event.told = job.tell && job.tell(event);
+    push(std::move(event));
   };
   record("run", entry, Sync::kNo, tell);
   if (!is_told) tell();  // the ledger could not be written; that is logged
@@ -240,6 +245,7 @@ Outcome Core::describe_outcome(const Job& job, const jail::Outcome& outcome,
   out.held = held_by(job.request.limits, outcome.held);
   out.position_before = job.begin.position;
   out.position_after = end.position;
+  out.touched_nodes = now.touched_nodes;
   return out;
 }
 

@@ -25,8 +25,8 @@ class Core : public DaemonCore, private fs::Observer {
   static Result<std::unique_ptr<DaemonCore>> make(const CoreContext& context);
   ~Core() override;
 
-  Result<RunStarted> run(const RunRequest& request,
-                         std::vector<Fd> stdio) override;
+  Result<RunStarted> run(const RunRequest& request, std::vector<Fd> stdio,
+                         Teller tell) override;
   Status signal(uint32_t command, int signal) override;
   Status kill(uint32_t command) override;
   Status over_output(uint32_t command, uint64_t measured) override;
@@ -56,6 +56,7 @@ class Core : public DaemonCore, private fs::Observer {
   struct Job {
     uint32_t command = 0;
     RunRequest request;
+    Teller tell;
     std::shared_ptr<jail::Running> running;
     fs::Mark begin;
     fs::Stats before, home_before;

@@ -9,6 +9,7 @@
 // with exactly one kEnded event, also after a core's own failure.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +30,12 @@ class DaemonCore {
 
   // stdio: three fds, not open where tty_streams says that the stream is the
   // jail's pty. The core writes marks and ledger entries by itself.
+  // `tell` says to the client at once, on whatever thread, how its command
+  // ended; false: it could not, and take_events() has it. What it did tell is
+  // there as well, marked.
+  using Teller = std::function<bool(const RunEvent&)>;
   virtual Result<RunStarted> run(const RunRequest& request,
-                                 std::vector<Fd> stdio) = 0;
+                                 std::vector<Fd> stdio, Teller tell) = 0;
   // To the command's foreground processes. ESRCH when it has ended.
   virtual Status signal(uint32_t command, int signal) = 0;
   // Its client went away, or `stop`: ends the whole tree of the command.

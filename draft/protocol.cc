@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/protocol.h"
 
+#include <unistd.h>
+
 #include "base/memfd.h"
 
 namespace stoplog::draft {
@@ -33,6 +35,14 @@ Error ErrorReply::error() const {
   Error error(known ? static_cast<Code>(code) : Code::kInternal, message, err);
   if (hint.empty()) return error;
   return std::move(error).with_hint(hint);
+}
+
+bool Welcome::has_shape(const std::string& digest,
+                        const std::string& at) const {
+  if (shape != digest) return false;
+  if (!at.empty()) return mount == at;
+  // Of root's jail the files of a view that is shown have foreign owners.
+  return ::geteuid() != 0 || mount.empty();
 }
 
 Status send_op(int socket, Op op, uint32_t serial, const std::string& payload,

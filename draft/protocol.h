@@ -26,7 +26,7 @@
 
 namespace stoplog::draft {
 
-inline constexpr uint16_t kProtocol = 4;
+inline constexpr uint16_t kProtocol = 5;
 inline constexpr uint32_t kMagic = 0x474f4c53;  // "SLOG"
 // A payload above kMaxInline travels in a sealed memfd, the first fd.
 inline constexpr size_t kMaxInline = 60u << 10;
@@ -88,6 +88,9 @@ struct Welcome {
   void visit(A& a) {
     a(version, draft, pid, busy, shape, mount, stale);
   }
+  // Whether it will do for a user who wants this shape (a digest), shown at
+  // `at` ("": nowhere).
+  bool has_shape(const std::string& digest, const std::string& at) const;
 };
 struct ErrorReply {
   int32_t code = 0;  // Code
@@ -151,10 +154,13 @@ struct RunRequest {
   Limits limits;
   std::string policy_digest;
   std::string preset;
+  // Of a request that is sent along with the hello: the shape that the daemon
+  // must have. One that would not do refuses it with ESTALE; "": any will do.
+  std::string only_shape;
   template <class A>
   void visit(A& a) {
     a(argv, cwd, env, env_extra, shell, tty_streams, terminal, umask, limits,
-      policy_digest, preset);
+      policy_digest, preset, only_shape);
   }
 };
 struct RunStarted {
@@ -194,12 +200,13 @@ struct Outcome {
   std::vector<std::pair<std::string, std::string>> held;  // limit -> by what
   std::vector<NetAttempt> network;
   uint64_t position_before = 0, position_after = 0;  // journal
+  uint64_t touched_nodes = 0;  // of the draft; 0: it holds nothing at all
   template <class A>
   void visit(A& a) {
     a(exit, signal, killed_by, failure, failure_code, limit, measured,
       refused_disk, refused_inodes, refused_pids, wall_ms, cpu_ms, cpu_user_ms,
       cpu_system_ms, memory_peak, pids_peak, read_bytes, written_bytes, held,
-      network, position_before, position_after);
+      network, position_before, position_after, touched_nodes);
   }
 };
 enum class RunEventKind : uint8_t { kStopped = 0, kContinued = 1, kEnded = 2 };
@@ -208,6 +215,7 @@ struct RunEvent {
   RunEventKind kind = RunEventKind::kEnded;
   int32_t signal = 0;  // of kStopped
   Outcome outcome;     // of kEnded
+  bool told = false;   // the client knows; stays in the daemon
   template <class A>
   void visit(A& a) {
     a(command, kind, signal, outcome);

@@ -114,6 +114,7 @@ void Server::accept_clients() {
     client->id = ++last_client_;
     client->socket = std::move(*socket);
     clients_.push_back(std::move(client));
+    receive(*clients_.back());  // its hello is often there already
   }
 }
 
@@ -161,7 +162,7 @@ Result<Server::Answer> Server::answer(Client& client, Message& message) {
                 "request of protocol {}",
                 STOPLOG_VERSION, kProtocol, message.protocol);
   if (message.op == Op::kHello) {
-    TRY(decode<Hello>(message.payload));
+    client.version = TRY(decode<Hello>(message.payload)).version;
     client.welcomed = true;
     return Answer{encode(welcome())};
   }
@@ -234,6 +235,8 @@ Result<std::string> Server::answer_plain(const Message& message) {
 Result<Server::Answer> Server::answer_run(Client& client, Message& message) {
   RunRequest request = TRY(decode<RunRequest>(message.payload));
   if (request.argv.empty()) return fail(Code::kInvalid, "no command to run");
+  if (!request.only_shape.empty() && !suits(client, request.only_shape))
+    return fail_errno(ESTALE, "this daemon will not do for the command");
   if (request.tty_streams > 7) return fail(Code::kInvalid, "bad stream mask");
   std::vector<Fd> stdio(3);
   size_t used = 0;
@@ -245,7 +248,14 @@ Result<Server::Answer> Server::answer_run(Client& client, Message& message) {
   }
   if (used != message.fds.size())
     return fail(Code::kInvalid, "a run needs a descriptor a stream");
-  RunStarted started = TRY(core_.run(request, std::move(stdio)));
+  if (!client.direct)
+    client.direct = std::make_shared<Fd>(TRY(sys::dup(client.socket.get())));
+  auto tell = [weak = std::weak_ptr(client.direct)](const RunEvent& event) {
+    const auto socket = weak.lock();  // none: the client is gone
+    return socket &&
+           send_op(socket->get(), Op::kEvent, 0, encode(event)).has_value();
+  };
+  RunStarted started = TRY(core_.run(request, std::move(stdio), tell));
   client.commands.insert(started.command);
   Answer out{encode(started)};
   out.fd = std::move(started.terminal);
@@ -264,6 +274,13 @@ Result<std::string> Server::answer_shutdown(const Shutdown& shutdown) {
   for (const RunningCommand& c : core_.running()) (void)core_.kill(c.command);
   stopping_ = true;
   return encode(Empty{});
+}
+
+// As a client that had read the welcome first would decide.
+bool Server::suits(const Client& client, const std::string& shape) const {
+  const Welcome told = welcome();
+  return !told.stale && told.has_shape(shape, "") &&
+         (client.version == told.version || told.busy);
 }
 
 Welcome Server::welcome() const {
@@ -314,7 +331,7 @@ void Server::deliver_events() {
   for (RunEvent& event : core_.take_events()) {
     for (auto& client : clients_) {
       if (!client->commands.contains(event.command)) continue;
-      send(*client, {Op::kEvent, 0, encode(event), Fd()});
+      if (!event.told) send(*client, {Op::kEvent, 0, encode(event), Fd()});
       if (event.kind == RunEventKind::kEnded)
         client->commands.erase(event.command);
     }

@@ -60,7 +60,9 @@ class Server {
   struct Client {
     uint64_t id = 0;
     Fd socket;
+    std::shared_ptr<Fd> direct;  // a copy for other threads, once it runs
     bool welcomed = false;
+    std::string version;          // as its hello told
     std::set<uint32_t> commands;  // started by it and not ended
     std::deque<Outgoing> queue;
     size_t queued = 0;
@@ -75,6 +77,7 @@ class Server {
   Result<Answer> answer_run(Client& client, Message& message);
   Result<std::string> answer_stop(const Stop& stop);
   Result<std::string> answer_shutdown(const Shutdown& shutdown);
+  bool suits(const Client& client, const std::string& shape) const;
   Welcome welcome() const;
   DaemonStatus status() const;
   bool busy() const;

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -38,23 +37,36 @@ std::optional<uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
-std::optional<uint64_t> read_value(int dir, const char* name) {
-  auto text = sys::read_file(dir, name, kMaxFile);
-  if (!text) return std::nullopt;
-  return parse_number(*text);
-}
+// The whole of a small file of the kernel's, which comes with one read: a
+// command's end waits for seven of them. "" when it cannot be read.
+class Small {
+ public:
+  Small(int dir, const char* name) {
+    auto fd = sys::openat(dir, name, O_RDONLY);
+    if (!fd) return;
+    const ssize_t n = ::read(fd->get(), text_.data(), text_.size());
+    if (n > 0) size_ = static_cast<size_t>(n);
+  }
+  std::string_view text() const { return {text_.data(), size_}; }
+  // The number behind `key` in a file of "key number" lines.
+  std::optional<uint64_t> at(std::string_view key) const {
+    for (std::string_view rest = text(); !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      if (line.size() > key.size() && line.starts_with(key) &&
+          line[key.size()] == ' ')
+        return parse_number(line.substr(key.size() + 1));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    }
+    return std::nullopt;
+  }
 
-// The number behind `key` in a file of "key number" lines.
-std::optional<uint64_t> read_keyed(int dir, const char* name,
-                                   std::string_view key) {
-  auto text = sys::read_file(dir, name, kMaxFile);
-  if (!text) return std::nullopt;
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.size() > key.size() && line.starts_with(key) &&
-        line[key.size()] == ' ')
-      return parse_number(std::string_view(line).substr(key.size() + 1));
-  return std::nullopt;
+ private:
+  std::array<char, 4096> text_;
+  size_t size_ = 0;
+};
+
+std::optional<uint64_t> read_value(int dir, const char* name) {
+  return parse_number(Small(dir, name).text());
 }
 
 bool has_word(const std::string& list, std::string_view word, char separator) {
@@ -290,8 +302,8 @@ Status CgroupSet::limit_pids(uint64_t count) {
 
 Status CgroupSet::limit_cpus(double cpus) {
   constexpr double kPeriod = 100000;
-  const auto quota = std::max<uint64_t>(
-      1000, static_cast<uint64_t>(std::lround(cpus * kPeriod)));
+  const auto quota =
+      std::max<uint64_t>(1000, static_cast<uint64_t>(cpus * kPeriod + 0.5));
   if (version_ == 2)
     return write_value(v2_.get(), "cpu.max", fmt::format("{} 100000", quota));
   const int dir = v1_[index(Controller::kCpu)].dir.get();
@@ -303,13 +315,14 @@ CgroupUsage CgroupSet::usage() const {
   CgroupUsage usage;
   if (version_ == 2) {
     const int dir = v2_.get();
-    usage.cpu_us = read_keyed(dir, "cpu.stat", "usage_usec");
-    usage.user_us = read_keyed(dir, "cpu.stat", "user_usec");
-    usage.system_us = read_keyed(dir, "cpu.stat", "system_usec");
+    const Small cpu(dir, "cpu.stat");
+    usage.cpu_us = cpu.at("usage_usec");
+    usage.user_us = cpu.at("user_usec");
+    usage.system_us = cpu.at("system_usec");
     usage.memory_peak = read_value(dir, "memory.peak");
     usage.pids_peak = read_value(dir, "pids.peak");
-    usage.oom_kills = read_keyed(dir, "memory.events", "oom_kill").value_or(0);
-    usage.pids_refused = read_keyed(dir, "pids.events", "max").value_or(0);
+    usage.oom_kills = Small(dir, "memory.events").at("oom_kill").value_or(0);
+    usage.pids_refused = Small(dir, "pids.events").at("max").value_or(0);
     return usage;
   }
   if (const Group* cpu = group(Controller::kCpuacct)) {
@@ -326,12 +339,12 @@ CgroupUsage CgroupSet::usage() const {
     const int dir = memory->dir.get();
     usage.memory_peak = read_value(dir, "memory.max_usage_in_bytes");
     usage.oom_kills =
-        read_keyed(dir, "memory.oom_control", "oom_kill").value_or(0);
+        Small(dir, "memory.oom_control").at("oom_kill").value_or(0);
   }
   if (const Group* pids = group(Controller::kPids)) {
     const int dir = pids->dir.get();
     usage.pids_peak = read_value(dir, "pids.peak");
-    usage.pids_refused = read_keyed(dir, "pids.events", "max").value_or(0);
+    usage.pids_refused = Small(dir, "pids.events").at("max").value_or(0);
   }
   return usage;
 }

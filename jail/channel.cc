@@ -71,8 +71,8 @@ int Channel::wants_write() const { return begin_ < end_ ? sink_.get() : -1; }
 
 void Channel::read() {
   if (!source_ || begin_ != end_) return;
-  if (buffer_.empty()) buffer_.resize(kSize);
-  const ssize_t got = ::read(source_.get(), buffer_.data(), buffer_.size());
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kSize);
+  const ssize_t got = ::read(source_.get(), buffer_.get(), kSize);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     // End of file, or EIO from a pty that nobody has open any more. Closing
@@ -93,7 +93,7 @@ void Channel::write() {
     begin_ = end_ = 0;
     return;
   }
-  const ssize_t put = ::write(sink_.get(), buffer_.data() + begin_, most);
+  const ssize_t put = ::write(sink_.get(), buffer_.get() + begin_, most);
   if (put < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (put < 0) {
     // Our reader is gone: the writer shall know, as of a broken pipe.

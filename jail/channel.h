@@ -9,7 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "base/fd.h"
 
@@ -50,7 +50,7 @@ class Channel {
   bool discards_ = false;
   Fd reader_, rewind_;  // set by give_back()
   size_t burst_ = kSize;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;  // not cleared: a fault a page
   size_t begin_ = 0, end_ = 0;
   uint64_t allowed_ = ~uint64_t{0};
   uint64_t delivered_ = 0;

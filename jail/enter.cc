@@ -50,21 +50,9 @@ Status set_limits(const RunRequest& request) {
   return {};
 }
 
-Status restrict_files(const Prepared& prepared) {
+Status restrict_files(const Prepared& prepared, int landlock) {
   TRY(simulated(prepared.fail, Wall::kLandlock));
-  const LandlockPlan& plan = prepared.landlock;
-  Fd ruleset = TRY(sys::landlock_create(plan.handled));
-  for (size_t i = 0; i < plan.rules.size(); ++i) {
-    const LandlockRule& rule = plan.rules[i];
-    Fd own;
-    int at = prepared.landlock_paths[i].get();
-    if (rule.per_command) {
-      own = TRY(sys::openat(AT_FDCWD, rule.path, O_PATH));
-      at = own.get();
-    }
-    TRY(sys::landlock_allow_path(ruleset.get(), at, rule.rights));
-  }
-  return sys::landlock_restrict_self(ruleset.get());
+  return sys::landlock_restrict_self(landlock);
 }
 
 // The streams, at 0 to 2. All three came in above 2, so none overwrites
@@ -149,8 +137,25 @@ Status filter_calls(const Prepared& prepared) {
   return sys::install_seccomp(prepared.seccomp.numbers);
 }
 
+Result<Fd> landlock_rules(const Prepared& prepared) {
+  if (prepared.leave_out.has(Wall::kLandlock)) return Fd();
+  const LandlockPlan& plan = prepared.landlock;
+  Fd ruleset = TRY(sys::landlock_create(plan.handled));
+  for (size_t i = 0; i < plan.rules.size(); ++i) {
+    const LandlockRule& rule = plan.rules[i];
+    Fd own;
+    int at = prepared.landlock_paths[i].get();
+    if (rule.per_command) {
+      own = TRY(sys::openat(AT_FDCWD, rule.path, O_PATH));
+      at = own.get();
+    }
+    TRY(sys::landlock_allow_path(ruleset.get(), at, rule.rights));
+  }
+  return ruleset;
+}
+
 EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
-                           const std::array<int, 3>& stdio) {
+                           const std::array<int, 3>& stdio, int landlock) {
   const WallSet& without = prepared.leave_out;
   if (auto s = place_streams(stdio); !s)
     return wall_failed("place the streams", s.error());
@@ -175,7 +180,7 @@ EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
   ::umask(request.umask);
   unblock_signals();
   if (!without.has(Wall::kLandlock))
-    if (auto s = restrict_files(prepared); !s)
+    if (auto s = restrict_files(prepared, landlock); !s)
       return wall_failed("restrict file access with Landlock", s.error());
   if (!without.has(Wall::kRlimits))
     if (auto s = limit_open_files(request); !s)

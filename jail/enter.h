@@ -41,8 +41,14 @@ struct EnterFailure {
 // and its compilation (0.1 ms) is over before the command is known.
 Status filter_calls(const Prepared& prepared);
 
+// The rules of Landlock, which init makes ahead as well, in the command's own
+// mount namespace: what is left to the command is to put itself under them.
+// Empty when that wall is left out.
+Result<Fd> landlock_rules(const Prepared& prepared);
+
+// `landlock` is what landlock_rules() gave.
 EnterFailure enter_command(const Prepared& prepared, const RunRequest& request,
-                           const std::array<int, 3>& stdio);
+                           const std::array<int, 3>& stdio, int landlock);
 
 // An Error as if the kernel had refused `wall`, when a test asks for that.
 Status simulated(const WallSet& fail, Wall wall);

@@ -47,6 +47,7 @@ class Init {
   Fd control_;
   Fd children_;  // signalfd
   Fd terminal_;
+  Fd landlock_;
   std::unique_ptr<std::byte[]> stack_;  // the command's, until it execs
   pid_t command_ = -1;
 };
@@ -57,13 +58,15 @@ struct Launch {
   const Prepared& prepared;
   const RunRequest& request;
   const std::array<int, 3>& stdio;
+  int landlock;
   bool failed = false;
   EnterFailure failure{};
 };
 
 int launch(void* argument) {
   auto* self = static_cast<Launch*>(argument);
-  self->failure = enter_command(self->prepared, self->request, self->stdio);
+  self->failure =
+      enter_command(self->prepared, self->request, self->stdio, self->landlock);
   self->failed = true;
   ::_exit(127);
 }
@@ -88,6 +91,8 @@ Status Init::prepare() {
   children_ = Fd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!children_) return fail_errno(errno, "cannot watch children");
   stack_ = std::make_unique_for_overwrite<std::byte[]>(kStackSize);
+  landlock_ = TRY_CTX(landlock_rules(prepared_),
+                      "cannot restrict file access with Landlock");
   if (!prepared_.leave_out.has(Wall::kSeccomp))
     TRY_CTX(filter_calls(prepared_), "cannot install the system call filter");
   return {};
@@ -140,7 +145,10 @@ void Init::start(const RunRequest& request, std::vector<Fd> stdio) {
       if (!terminal_ && ::isatty(fd.get()) == 1 &&
           ::ioctl(fd.get(), TIOCSCTTY, 0) == 0)
         if (auto copy = sys::dup(fd.get())) terminal_ = std::move(*copy);
-  Launch it{.prepared = prepared_, .request = request, .stdio = fds};
+  Launch it{.prepared = prepared_,
+            .request = request,
+            .stdio = fds,
+            .landlock = landlock_.get()};
   command_ = ::clone(launch, stack_.get() + kStackSize,
                      CLONE_VM | CLONE_VFORK | SIGCHLD, &it);
   if (command_ < 0) {

@@ -211,14 +211,15 @@ void Relay::State::turn(int signals, const RelayHooks& hooks) {
     in[i] = watch(ours ? channels[i].wants_read() : -1, POLLIN);
     out[i] = watch(channels[i].wants_write(), POLLOUT);
   }
-  if (::poll(fds.data(), used, -1) < 0) return;
+  auto has_event = [&] { return hooks.has_event && hooks.has_event(); };
+  if (::poll(fds.data(), used, has_event() ? 0 : -1) < 0) return;
   if (fds[signal].revents != 0) read_signals(signals, hooks);
   for (size_t i = 0; i < kChannels; ++i) {
     if (fds[in[i]].revents != 0) channels[i].read();
     if (fds[out[i]].revents != 0) channels[i].write();
   }
   count(hooks);
-  if (fds[event].revents != 0) handle_event(hooks);
+  if (fds[event].revents != 0 || has_event()) handle_event(hooks);
 }
 
 void Relay::State::drain() {

@@ -44,7 +44,9 @@ enum class Event : uint8_t { kGoOn, kStopped, kEnded };
 
 struct RelayHooks {
   int event_fd = -1;                // watched for reading
-  std::function<Event()> on_event;  // it is readable
+  std::function<Event()> on_event;  // it is readable, or:
+  // An event was read already, with the answer to what a hook asked.
+  std::function<bool()> has_event;
   std::function<void(int)> on_signal;
   std::optional<uint64_t> output_limit;
   // The limit is reached: what was written until then has been delivered.

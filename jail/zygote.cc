@@ -31,6 +31,8 @@ namespace {
 constexpr std::chrono::milliseconds kSweepPatience{1000};
 // Its children die just before its own end can be seen.
 constexpr int kZygoteEndMs = 100;
+// How long an init is waited for by nobody but whoever ends the last command.
+constexpr int kSpareMs = 1000;
 
 uint64_t namespace_flags(const JailSpec& spec) {
   const WallSet& without = spec.test_leave_out;
@@ -274,7 +276,9 @@ Result<Pty> Zygote::open_pty() {
 void Zygote::prepare_next() {
   std::lock_guard lock(state_->mutex);
   // What goes wrong here goes wrong again, and is told, at the next spawn().
-  (void)state_->request_spare();
+  if (!state_->request_spare() || !state_->pending) return;
+  auto made = sys::wait_ready(state_->control.get(), POLLIN, kSpareMs);
+  if (made && *made) (void)state_->receive_spare();
 }
 
 Result<std::shared_ptr<Running>> Zygote::spawn(const CommandSpec& command,

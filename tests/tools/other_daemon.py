@@ -38,6 +38,21 @@ def answer(data, busy):
     return packet(REPLY, serial, b""), True
 
 
+def serve(client, busy):
+    """Until the client has gone; whether it told us to leave."""
+    try:
+        data = client.recv(65536)
+        while data:
+            reply, leave = answer(data, busy)
+            client.send(reply)
+            if leave:
+                return True
+            data = client.recv(65536)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it sent more than it waited for
+    return False
+
+
 def main():
     draft, run, how = sys.argv[1:]
     lock = os.open(draft + "/lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -52,16 +67,11 @@ def main():
     print("ready", flush=True)
     while True:
         client, _ = listener.accept()
-        data = client.recv(65536)
-        while data:
-            reply, leave = answer(data, how == "busy")
-            client.send(reply)
-            if leave:
+        with client:
+            if serve(client, how == "busy"):
                 print("left", flush=True)
                 os.unlink(path)
                 return
-            data = client.recv(65536)
-        client.close()
 
 
 main()

@@ -23,8 +23,8 @@ namespace {
 class FakeCore final : public DaemonCore {
  public:
   FakeCore() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  Result<RunStarted> run(const RunRequest& request,
-                         std::vector<Fd> stdio) override {
+  Result<RunStarted> run(const RunRequest& request, std::vector<Fd> stdio,
+                         Teller tell) override {
     if (request.argv[0] == "refuse")
       return std::unexpected(
           Error(Code::kUnsupported, "no walls").with_hint("buy some"));
@@ -37,6 +37,13 @@ class FakeCore final : public DaemonCore {
                             text.substr(0, 10) + std::to_string(text.size()));
     commands_.push_back({.command = ++last_, .argv = request.argv});
     started.command = last_;
+    if (request.argv[0] == "at once") {
+      commands_.pop_back();
+      RunEvent event{.command = last_};
+      event.outcome.exit = 3;
+      event.told = tell(event);
+      push(event);
+    }
     return started;
   }
   Status signal(uint32_t command, int signal) override {
@@ -210,6 +217,49 @@ TEST_CASE("a run is started, told of and ended over the control socket") {
   CHECK(refused.error().code() == Code::kUnsupported);
   CHECK(refused.error().text() == "no walls");
   CHECK(refused.error().hint() == "buy some");
+}
+
+TEST_CASE("a command sent along with the hello is run where it suits alone") {
+  ControlPlace place;
+  sys::Pipe out = sys::pipe().value();
+  int fds[3] = {out.read.get(), out.write.get(), out.write.get()};
+  const RunRequest request{.argv = {"x"}};
+  auto at_once = [&](const Shape& shape) {
+    return Client::run_at_once(place.layout, place.draft.id, shape, request,
+                               fds);
+  };
+  CHECK_FALSE(at_once({}).value());  // nobody is there
+  Daemon daemon(place, place.draft.id);
+  Shape other;
+  other.hide = {"secret"};
+  CHECK_FALSE(at_once(other).value());
+  CHECK(place.connect().running()->empty());
+  auto started = at_once({});
+  REQUIRE(started);
+  REQUIRE(*started);
+  CHECK((*started)->run.command == 1);
+  CHECK((*started)->client.daemon().draft == place.draft.id);
+  CHECK(place.connect().running()->size() == 1);
+  REQUIRE((*started)->client.signal(1, SIGINT));
+  CHECK((*started)->client.next_event()->outcome.signal == SIGINT);
+}
+
+TEST_CASE("an end that comes before the answer to the run is not lost") {
+  ControlPlace place;
+  Daemon daemon(place, place.draft.id);
+  Client client = place.connect();
+  sys::Pipe out = sys::pipe().value();
+  int fds[3] = {out.read.get(), out.write.get(), out.write.get()};
+  auto started = client.run({.argv = {"at once"}}, fds);
+  REQUIRE(started);
+  REQUIRE(client.has_event());
+  auto event = client.next_event();
+  REQUIRE(event);
+  CHECK(event->command == started->command);
+  CHECK(event->outcome.exit == 3);
+  // Nor told twice: the next thing that comes is the next answer.
+  CHECK(client.status());
+  CHECK_FALSE(client.has_event());
 }
 
 TEST_CASE("a command ends when its client goes away") {

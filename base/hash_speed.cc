@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/hash_speed.h"
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+extern "C" {
+// Absent where the linker was not told, or libcrypto is a shared library: then
+// it has looked by itself.
+void __real_OPENSSL_cpuid_setup() __attribute__((weak));
+void __wrap_OPENSSL_cpuid_setup();
+void __wrap_OPENSSL_cpuid_setup() {}
+}
+
+namespace stoplog {
+
+void use_fast_hashing() {
+  static const bool done = [] {
+    if (__real_OPENSSL_cpuid_setup != nullptr) __real_OPENSSL_cpuid_setup();
+    return true;
+  }();
+  (void)done;
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+}  // namespace stoplog
