@@ -1,72 +1,170 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting a command: plain exec, unshare, bubblewrap, and `stoplog run` cold
-(daemon, mount and all walls) and warm (in a live draft)."""
+"""Starting a command, as seen from the caller, start to exit: plain exec,
+unshare, bubblewrap with a small jail and with stoplog's own walls, and `stoplog
+run`: in a live draft (with its summary, and --quiet), over a draft that is there
+(daemon, mount and all walls cold), over a new one; and `stoplog mount` until a
+file can be seen. Interleaved; what a daemon leaves to be cleared up has ended
+before the next one is timed."""
 import os
 import shutil
+import signal
 import subprocess
 import time
 
 from views import Stoplog
 
+TRUE = "/bin/true"
+BWRAP = ["bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
+         "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc",
+         "--dev", "/dev", "--tmpfs", "/tmp", TRUE]
+# The kernel ends namespaces and mounts after the last process of a daemon.
+SETTLE = 0.06
 
-def start_to_exit(argv, env=None, cwd=None):
+
+def start_to_exit(argv, env=None):
+    """Seconds. Not subprocess: its own work would be a third of a plain exec."""
+    program = shutil.which(argv[0])
+    null = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)]
     begin = time.monotonic()
-    done = subprocess.run(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    pid = os.posix_spawn(program, argv, env or os.environ, file_actions=null)
+    _, status = os.waitpid(pid, 0)
     took = time.monotonic() - begin
-    if done.returncode != 0:
-        raise RuntimeError(f"{argv[0]} failed: {done.stderr.decode(errors='replace')}")
+    if status != 0:
+        raise RuntimeError(f"{' '.join(argv[:3])} failed: status {status}")
     return took
 
 
-BWRAP = ["bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
-         "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc",
-         "--dev", "/dev", "--tmpfs", "/tmp", "true"]
+def same_walls(stoplog, env, lower, home):
+    """bubblewrap's options for the root file system that `run --dry-run` tells:
+    each bind, file, tmpfs and mask. Landlock, limits and the system call filter
+    it does not have."""
+    told = subprocess.run([stoplog, "run", "--dry-run", "--", TRUE], env=env, cwd=lower,
+                          capture_output=True, text=True, check=True).stdout
+    argv = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    has_proc = False
+    for line in told.split("file system:\n")[1].split("\n\n")[0].splitlines():
+        kind, *rest = line.split()
+        if kind == "bind":
+            argv += ["--dev-bind" if rest[2].startswith("/dev/") else "--ro-bind",
+                     rest[0], rest[2]]
+        elif kind == "link":
+            argv += ["--symlink", rest[2], rest[0]]
+        elif kind in ("copy", "protect"):
+            argv += ["--ro-bind", rest[0], rest[0]]
+        elif kind == "file" and rest[0].startswith("/etc/"):
+            argv += ["--ro-bind", "/etc/hostname", rest[0]]
+        elif kind == "dir":
+            argv += ["--dir", rest[0]]
+        elif kind in ("tmpfs", "notes"):
+            argv += ["--tmpfs", rest[0]]
+        elif kind == "home":
+            argv += ["--bind", home, rest[1]]
+        elif kind == "workspace":
+            argv += ["--bind", lower, rest[1]]
+        elif kind == "proc" and not has_proc:
+            has_proc = True
+            argv += ["--proc", "/proc"]
+        elif kind == "mask":
+            argv += ["--tmpfs", rest[0]] if os.path.isdir(rest[0]) else \
+                ["--ro-bind", "/dev/null", rest[0]]
+    return argv + ["--remount-ro", "/", "--chdir", lower, TRUE]
+
+
+class Place(Stoplog):
+    """State of its own for one way of starting."""
+
+    def __init__(self, options, lower, at):
+        super().__init__(options)
+        self.lower = lower
+        self.prepare(at)
+
+    def run(self, *how):
+        return start_to_exit([self.program, "--workspace", self.lower, "run", *how, "--", TRUE],
+                             env=self.env)
+
+    def end(self):
+        """The daemon, told to; returns when all of it is gone."""
+        for pid in self.daemon_pids():
+            try:
+                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                    if f.read().strip() != "stoplog-guard":
+                        os.kill(pid, signal.SIGTERM)
+            except OSError:
+                pass  # it has ended by itself
+        while self.daemon_pids():
+            time.sleep(0.01)
+        time.sleep(SETTLE)
+
+    def cold(self):
+        try:
+            return self.run("--quiet")
+        finally:
+            self.end()
+
+    def mount(self):
+        merged = os.path.join(self.at, "merged")
+        os.makedirs(merged, exist_ok=True)
+        try:
+            begin = time.monotonic()
+            start_to_exit([self.program, "--workspace", self.lower, "mount", merged],
+                          env=self.env)
+            os.stat(os.path.join(merged, "README"))
+            return time.monotonic() - begin
+        finally:
+            self.end()
+
+
+def new_draft(options, lower, at):
+    place = Place(options, lower, at)
+    try:
+        return place.cold()
+    finally:
+        shutil.rmtree(at, ignore_errors=True)
+
+
+def stoplog_ways(options, work, lower, places, ways, missing):
+    def place(name):
+        places.append(Place(options, lower, os.path.join(work, name)))
+        return places[-1]
+    warm, cold, shown = place("warm"), place("cold"), place("shown")
+    # The exit code is the command's: so a command did run.
+    tried = subprocess.run([options.stoplog, "run", "--quiet", "--", "sh", "-c", "exit 7"],
+                           env=warm.env, cwd=lower, capture_output=True, check=False)
+    if tried.returncode != 7:
+        missing.append(f"stoplog run: exit {tried.returncode}: "
+                       + tried.stderr.decode(errors="replace").strip())
+        return
+    if "bubblewrap" in ways:
+        walls = same_walls(options.stoplog, warm.env, lower, warm.env["HOME"])
+        ways["bubblewrap, same walls"] = lambda: start_to_exit(walls)
+    ways["stoplog warm"] = warm.run
+    ways["stoplog warm --quiet"] = lambda: warm.run("--quiet")
+    ways["stoplog cold"] = cold.cold
+    ways["stoplog cold, new draft"] = lambda: new_draft(options, lower, os.path.join(work, "new"))
+    ways["stoplog mount"] = shown.mount
 
 
 def measure(options, place, samples, missing):
-    """Adds {("launch", "true"): {view: [seconds]}} to `samples`."""
+    """Adds {("launch", "true"): {way: [seconds]}} to `samples`."""
     work = os.path.join(place, "launch")
     lower = os.path.join(work, "w")
     os.makedirs(lower)
     with open(os.path.join(lower, "README"), "w", encoding="ascii") as f:
         f.write("hello\n")
-    ways = {"exec": lambda: start_to_exit(["/bin/true"])}
+    ways = {"exec": lambda: start_to_exit([TRUE])}
     if shutil.which("unshare"):
-        ways["unshare"] = lambda: start_to_exit(["unshare", "-mpfuinCU", "true"])
+        ways["unshare"] = lambda: start_to_exit(["unshare", "-mpfuinCU", TRUE])
     if shutil.which("bwrap"):
         ways["bubblewrap"] = lambda: start_to_exit(BWRAP)
     else:
         missing.append("bubblewrap: not installed")
-    stoplog = Stoplog(options)
-    warm = None
-    why = stoplog.unavailable()
-    if why is None:
-        def cold():
-            view = Stoplog(options)
-            view.lower = lower
-            view.prepare(os.path.join(work, "cold"))
-            try:
-                return start_to_exit([options.stoplog, "run", "--quiet", "--", "true"],
-                                     env=view.env, cwd=lower)
-            finally:
-                view.close()
-        ways["stoplog cold"] = cold
-        warm = Stoplog(options)
-        warm.lower = lower
-        warm.prepare(os.path.join(work, "warm"))
-        command = [options.stoplog, "run", "--quiet", "--", "true"]
-        ways["stoplog warm"] = lambda: start_to_exit(command, env=warm.env, cwd=lower)
-        # The exit code is the command's: so a command did run.
-        tried = subprocess.run([options.stoplog, "run", "--quiet", "--", "sh", "-c", "exit 7"],
-                               env=warm.env, cwd=lower, capture_output=True, check=False)
-        if tried.returncode != 7:
-            del ways["stoplog cold"], ways["stoplog warm"]
-            missing.append(f"stoplog run: exit {tried.returncode}: "
-                           + tried.stderr.decode(errors="replace").strip())
-    else:
-        missing.append(f"stoplog run: {why}")
+    places = []
     try:
+        why = Stoplog(options).unavailable()
+        if why is None:
+            stoplog_ways(options, work, lower, places, ways, missing)
+        else:
+            missing.append(f"stoplog run: {why}")
         working = {}
         for name, way in ways.items():
             try:
@@ -77,11 +175,13 @@ def measure(options, place, samples, missing):
         found = samples.setdefault(("launch", "true"), {})
         for _ in range(options.launches):
             for name, way in working.items():
+                # The next init of a live draft is made ahead meanwhile.
+                time.sleep(0.004)
                 try:
                     found.setdefault(name, []).append(way())
                 except RuntimeError as error:
                     missing.append(f"one launch by {name}: {error}")
     finally:
-        if warm is not None:
-            warm.close()
+        for one in places:
+            one.end()
         shutil.rmtree(work, ignore_errors=True)

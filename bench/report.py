@@ -60,7 +60,8 @@ def table(samples):
     return "\n".join(lines)
 
 
-COLOURS = ["#888888", "#4477aa", "#ee9944", "#228833", "#aa3377"]
+COLOURS = ["#888888", "#4477aa", "#ee9944", "#228833", "#aa3377", "#66ccee", "#bbaa33",
+           "#cc3311", "#004488", "#997700"]
 
 
 def svg(samples, title):

@@ -86,16 +86,29 @@ std::string Layout::mount(std::string_view id) const {
   return run(id) + "/" + kMountDir;
 }
 
-Status make_private_dir(const std::string& path) {
+namespace {
+
+Status make_dirs(const std::string& path) {
   for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     std::string part = path.substr(0, at);
     auto made = sys::mkdirat(AT_FDCWD, part, 0700);
     if (!made && made.error().err() != EEXIST &&
         (at == std::string::npos || made.error().err() != EROFS))
       return fail_errno(made.error().err(), "cannot make directory '{}'", part);
-    if (at == std::string::npos) break;
+    if (at == std::string::npos) return {};
   }
-  Fd fd = TRY_CTX(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY),
+}
+
+}  // namespace
+
+Status make_private_dir(const std::string& path) {
+  // Mostly it is there.
+  auto there = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  if (!there) {
+    TRY(make_dirs(path));
+    there = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  }
+  Fd fd = TRY_CTX(std::move(there),
                   fmt::format("cannot open directory '{}'", path));
   sys::Stat st = TRY(sys::fstat(fd.get()));
   if (st.uid != ::geteuid())
