@@ -131,6 +131,12 @@ Status Relay::use_terminal(Fd master) {
 }
 
 void Relay::State::stop_together(const RelayHooks& hooks) {
+  // What it wrote before it stopped (the key itself, echoed) stands before
+  // what the shell says of it.
+  for (size_t i : kOutputs) {
+    if (channels[i].wants_read() >= 0) channels[i].read();
+    if (channels[i].wants_write() >= 0) channels[i].write();
+  }
   if (terminal) terminal->release();
   // The whole job stops, as it would had the key gone to it. Not by SIGSTOP:
   // where no shell could wake us again, the kernel ignores SIGTSTP.
