@@ -2,7 +2,8 @@
 """What is measured on a view: a list of Workload records, each a name, the tree
 that it wants, and a function that gets the directory and returns samples in
 seconds, {part: seconds}. "first" is the first time after mounting, with the
-lower tree in the page cache; "warm" the second time or later.
+lower tree in the page cache; "settled" the same after a moment, in which stoplog
+walks the mount by itself; "warm" the second time or later.
 """
 import dataclasses
 import os
@@ -48,6 +49,29 @@ def git_status(at, options):
 def git_status_first(at, options):
     return {"first": timed("git", "-C", at, "-c", "core.checkStat=minimal", "status",
                            "--porcelain")}
+
+
+def settle(at):
+    """Until what a view does by itself after mounting is done."""
+    time.sleep(0.7)
+    while subprocess.run(["pgrep", "-f", f"daemon --warm {at}"], capture_output=True,
+                         check=False).returncode == 0:
+        time.sleep(0.05)
+
+
+def git_status_settled(at, options):
+    settle(at)
+    return {"settled": git_status_first(at, options)["first"]}
+
+
+def find_settled(at, options):
+    settle(at)
+    return {"settled": timed("find", at, "-newermt", "2099-01-01")}
+
+
+def grep_settled(at, options):
+    settle(at)
+    return {"settled": timed("grep", "-r", "no such text anywhere", at, check=False)}
 
 
 def find_stat(at, options):
@@ -123,9 +147,12 @@ def npm(at, options):
 
 ALL = [
     Workload("git status, first", git_status_first),
+    Workload("git status, settled", git_status_settled),
     Workload("git status", git_status),
     Workload("find + stat", find_stat),
+    Workload("find + stat, settled", find_settled),
     Workload("grep -r", grep),
+    Workload("grep -r, settled", grep_settled),
     Workload("rg", ripgrep, needs="rg"),
     Workload("small files", small_files),
     Workload("unpack", unpack),
