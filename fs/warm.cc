@@ -23,6 +23,10 @@ constexpr std::array<std::string_view, 12> kCold = {
     "node_modules", "target", "build", "dist",  ".venv", "venv",
     "__pycache__",  ".cache", ".tox",  "_deps", ".next", ".gradle"};
 
+// An agent may have made any tree: names that wait are few and short.
+constexpr size_t kMostWaiting = 10'000;
+constexpr size_t kLongestPath = 1024;
+
 struct Walk {
   size_t most = 0;
   Warmed done;
@@ -42,7 +46,8 @@ struct Walk {
           ++done.nodes;
           if (type != DT_DIR)
             others.emplace_back(name);
-          else if (!is_left_cold(path, name))
+          else if (left.size() < kMostWaiting && path.size() < kLongestPath &&
+                   !is_left_cold(path, name))
             left.push_back(path.empty() ? std::string(name)
                                         : path + "/" + std::string(name));
         }));

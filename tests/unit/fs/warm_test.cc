@@ -43,6 +43,18 @@ TEST_CASE("a walk ends at its number of nodes") {
   CHECK_FALSE(warm((dir / "absent").string(), {}));
 }
 
+TEST_CASE("a walk does not follow a path without end") {
+  TempDir dir;
+  std::string path;
+  for (int i = 0; i < 12; ++i) {
+    path += (path.empty() ? "" : "/") + std::string(200, 'd');
+    dir.mkdir(path);
+  }
+  auto done = warm(dir.path().string(), {.rest = false});
+  REQUIRE(done);
+  CHECK(done->directories == 7);  // the sixth path has 1,205 bytes
+}
+
 TEST_CASE("what is left cold is known by its name") {
   CHECK(is_left_cold("", "node_modules"));
   CHECK(is_left_cold("a/b", "__pycache__"));
