@@ -237,6 +237,7 @@ void MountServer::stop() {
   if (impl_->watch) impl_->watch->stop();
   if (impl_->notifier) impl_->notifier->stop();
   if (impl_->pool) impl_->pool->stop();
+  impl_->polled.reset();  // the connection ends with its last device
   impl_->guard.end();
   impl_->mounted.device.reset();
   fuse_session_destroy(impl_->session);

@@ -44,6 +44,8 @@ class SignalsHeld {
 // so many looks without a request sleeps until the next one.
 constexpr std::chrono::milliseconds kLook{3};
 constexpr int kQuietLooks = 4;
+// Readers that take nothing new for so long are at something slow.
+constexpr int kStalledLooks = 2;
 
 // One more reader stays for so many requests that did not need it.
 constexpr int kStays = 64;
@@ -118,12 +120,12 @@ void ReaderPool::run(Worker& self) {
 // Whether all readers wait for something beneath (a disk, a network, a lock):
 // then one more serves others meanwhile. Where they only lack a processor it
 // would make things worse. mutex_ held.
-bool ReaderPool::readers_blocked(bool stuck) const {
+bool ReaderPool::readers_blocked() const {
   for (const auto& worker : workers_) {
     if (worker->since == 0 || worker->done) continue;
     char state =
         proc_state("/proc/self/task/" + std::to_string(worker->tid) + "/stat");
-    if (state == 0 ? !stuck : state == 'R') return false;
+    if (state == 0 || state == 'R') return false;
   }
   return true;
 }
@@ -134,7 +136,7 @@ bool ReaderPool::doze() {
   if (dozing_ > 0 && reading_ >= wanted()) return false;
   ++dozing_;
   uint64_t seen = taken_;
-  int quiet = 0;
+  int quiet = 0, stalled = 0;
   bool needed = false;
   while (!stopping_ && !gone_ && !needed) {
     if (reading_ < wanted()) {
@@ -150,8 +152,12 @@ bool ReaderPool::doze() {
       quiet = 0;
     }
     uint64_t now = taken_;
-    quiet = now == seen ? quiet + 1 : 0;
-    needed = waiting_ == 0 && readers_blocked(now == seen);
+    // Deep sleep is for when somebody waits in the device: a request in hand
+    // may still come to hang.
+    bool all_busy = waiting_ == 0;
+    quiet = now == seen && !all_busy ? quiet + 1 : 0;
+    stalled = now == seen && all_busy ? stalled + 1 : 0;
+    needed = all_busy && (stalled >= kStalledLooks || readers_blocked());
     seen = now;
   }
   --dozing_;

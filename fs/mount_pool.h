@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReaderPool: the threads that read requests from /dev/fuse and serve them.
 //
-//   ReaderPool pool({.device = fd, .polled = clone, .serve = [&](auto& r)
-//   {…}}); TRY(pool.start());  ...  pool.stop();
+//   ReaderPool pool({.device = fd, .polled = clone, .serve = serve});
+//   TRY(pool.start());
+//   ...
+//   pool.stop();
 //
 // One reader is in the device at a time: to wake a thread costs more than most
 // requests do. There are two while large requests come, and one more (up to
 // 16) for each that had to sleep, for a disk, while nobody was there for the
 // next. Another thread dozes beside them and looks every few milliseconds; when
-// all readers are blocked it takes its place among them and another dozes, so
-// that a request which hangs (a dead network mount beneath) hangs its own
-// caller alone. Surplus ends by itself. Nothing wakes up while no request
-// comes.
+// all readers are blocked, or at something slow, it takes its place among them
+// and another dozes, so that a request which hangs (a dead network mount
+// beneath) or computes for long delays its own caller alone. Surplus ends by
+// itself. Nothing wakes up while no request comes.
 //
 // Readers block in read(2) rather than poll(2): the kernel wakes one sleeping
 // reader of a FUSE device but every poller. With `polled`, a clone of `device`
@@ -85,7 +87,7 @@ class ReaderPool {
   Status spawn();  // mutex_ held
   void run(Worker& self);
   bool doze();
-  bool readers_blocked(bool stuck) const;
+  bool readers_blocked() const;
   bool read_until_surplus(Worker& self, std::byte* buffer);
   ssize_t next(std::byte* buffer, int* device);
   void serve(const Request& request, bool* was_slow);
@@ -102,8 +104,7 @@ class ReaderPool {
   std::atomic<bool> gone_{false};
   std::atomic<int> waiting_{0};  // readers in the device, serving nothing
   std::atomic<int> reading_{0};  // readers in the device or serving
-  std::atomic<int> demand_{
-      0};  // for more than one reader; requests wear it off
+  std::atomic<int> demand_{0};   // for more readers; requests wear it off
   std::atomic<uint64_t> taken_{0};
   std::atomic<bool> deep_{false};  // nobody looks whether readers are stuck
   std::atomic<uint64_t> sequence_{1};

@@ -115,6 +115,25 @@ TEST_CASE("requests that hang leave the others a reader") {
   CHECK(pool.threads() == 0);
 }
 
+TEST_CASE("a request that computes for long leaves the others a reader") {
+  Device device;
+  Server server;
+  auto options = server.options(device, true);
+  std::atomic<bool> ends{false};
+  options.serve = [&, plain = options.serve](const auto& request) {
+    bool computes = request.bytes[0] == std::byte{'c'};
+    plain(request);
+    while (computes && !ends) continue;
+  };
+  ReaderPool pool(std::move(options));
+  REQUIRE(pool.start());
+  device.ask('c');
+  server.wait_for('c');
+  device.ask('x');
+  server.wait_for('x');
+  ends = true;
+}
+
 TEST_CASE("readers hang no more than their number allows") {
   Device device;
   Server server;
