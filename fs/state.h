@@ -309,6 +309,8 @@ class State {
   bool leave_group(Held& node, size_t at, Held& dir, const BaseIndex& index);
   bool part_from_group(Held& node, size_t at, const BaseChange& change,
                        const BaseIndex& index);
+  static void stand_on(Held& node, const sys::Stat& base);
+  void exchange_base(Held& node, const sys::Stat& base);
   bool base_under_move(const BaseChange& change, const BaseIndex& known);
   bool is_carried(const Held& node) const;
   void base_of_carried(const BaseChange& change, const BaseIndex& known);

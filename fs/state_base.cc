@@ -41,16 +41,6 @@ std::string parent_of(const std::string& path) {
   return cut == std::string::npos ? std::string() : path.substr(0, cut);
 }
 
-// The content that the draft keeps is now another one than `base`. Bytes that
-// still stand on the old one were pinned before the commit; where they were
-// not, they are found to be gone.
-void stand_on(Held& node, const sys::Stat& base) {
-  if (!node.body) return;
-  node.body->has_base = false;
-  node.body->base = {};
-  if (!node.body->map.has_lower()) node.body->lower = base;
-}
-
 bool holds_names(const Held& node) {
   return std::ranges::any_of(node.names,
                              [](const auto& e) { return e.second != 0; });
@@ -236,51 +226,6 @@ void State::lose_base(Held& node, const Held& dir, const BaseChange& change) {
       return;
     }
   own_wholly(node);
-}
-
-// The draft moved the file whose base changed at its old place.
-bool State::base_under_move(const BaseChange& change, const BaseIndex& known) {
-  auto [begin, end] = known.moved.equal_range(change.path.str());
-  for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
-    if (node == nullptr || !node->is_file() || !node->base) continue;
-    unindex(*node);
-    *node->base = *change.now;
-    stand_on(*node, *change.now);
-    index(*node);
-    return true;
-  }
-  return false;
-}
-
-// Its name is its base's, and a directory above it was moved.
-bool State::is_carried(const Held& node) const {
-  if (!node.base || !node.lower_path.empty()) return false;
-  const Held* at = &node;
-  while (at != nullptr && at->lower_path.empty() && !at->links.empty())
-    at = find(at->links.front().parent);
-  return at != nullptr && !at->lower_path.empty();
-}
-
-// The draft moved a directory above what changed in the real tree (a commit
-// that it went back past, an undo): what it holds of it stands on that now.
-void State::base_of_carried(const BaseChange& change, const BaseIndex& known) {
-  auto it = known.carried.find(change.path.str());
-  Held* node = it != known.carried.end() ? find(it->second) : nullptr;
-  if (node == nullptr || !node->base || node->links.empty()) return;
-  if ((node->mode & S_IFMT) == (change.now->mode & S_IFMT)) {
-    unindex(*node);
-    *node->base = *change.now;
-    stand_on(*node, *change.now);
-    index(*node);
-    return;
-  }
-  // Something else stands there now, which the draft's own hides.
-  note_deleted(change.path.str(), {.base = *change.now});
-  Link& link = node->links.front();
-  link.from = LinkFrom::kNew;
-  link.shadows = true;
-  own_wholly(*node);
 }
 
 void State::base_stands(const BaseChange& change, Position reviewed,

@@ -216,4 +216,60 @@ bool State::part_from_group(Held& node, size_t at, const BaseChange& change,
   return true;
 }
 
+// The content that the draft keeps is now another one than `base`. Bytes that
+// still stand on the old one were pinned before the commit; where they were
+// not, they are found to be gone.
+void State::stand_on(Held& node, const sys::Stat& base) {
+  if (!node.body) return;
+  node.body->has_base = false;
+  node.body->base = {};
+  if (!node.body->map.has_lower()) node.body->lower = base;
+}
+
+void State::exchange_base(Held& node, const sys::Stat& base) {
+  unindex(node);
+  *node.base = base;
+  stand_on(node, base);
+  index(node);
+}
+
+// The draft moved the file whose base changed at its old place.
+bool State::base_under_move(const BaseChange& change, const BaseIndex& known) {
+  auto [begin, end] = known.moved.equal_range(change.path.str());
+  for (auto it = begin; it != end; ++it) {
+    Held* node = find(it->second);
+    if (node == nullptr || !node->is_file() || !node->base) continue;
+    exchange_base(*node, *change.now);
+    return true;
+  }
+  return false;
+}
+
+// Its name is its base's, and a directory above it was moved.
+bool State::is_carried(const Held& node) const {
+  if (!node.base || !node.lower_path.empty()) return false;
+  const Held* at = &node;
+  while (at != nullptr && at->lower_path.empty() && !at->links.empty())
+    at = find(at->links.front().parent);
+  return at != nullptr && !at->lower_path.empty();
+}
+
+// The draft moved a directory above what changed in the real tree (a commit
+// that it went back past, an undo): what it holds of it stands on that now.
+void State::base_of_carried(const BaseChange& change, const BaseIndex& known) {
+  auto it = known.carried.find(change.path.str());
+  Held* node = it != known.carried.end() ? find(it->second) : nullptr;
+  if (node == nullptr || !node->base || node->links.empty()) return;
+  if ((node->mode & S_IFMT) == (change.now->mode & S_IFMT)) {
+    exchange_base(*node, *change.now);
+    return;
+  }
+  // Something else stands there now, which the draft's own hides.
+  note_deleted(change.path.str(), {.base = *change.now});
+  Link& link = node->links.front();
+  link.from = LinkFrom::kNew;
+  link.shadows = true;
+  own_wholly(*node);
+}
+
 }  // namespace stoplog::fs
