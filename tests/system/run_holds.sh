@@ -34,7 +34,8 @@ holds() {
 both_modes holds
 
 report() {
-  LANG=C TERM=dumb sl run --quiet --report "$T/report.json" --memory 1G -- sh -c 'echo x > made; exit 3' || true
+  LANG=C TERM=dumb exits 3 sl run --quiet --report "$T/report.json" --memory 1G -- \
+    sh -c 'echo x > made; exit 3'
   jq -e '.version == 1 and .exit == 3 and .signal == null and .killed_by == null
          and .changed == 1 and .mark_before == "@1" and .mark_after == "@1."
          and (.held.memory | test("cgroup|poll"))' "$T/report.json" > /dev/null ||
