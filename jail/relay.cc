@@ -209,7 +209,6 @@ void Relay::State::turn(int signals, const RelayHooks& hooks) {
     return used++;
   };
   const size_t event = watch(hooks.event_fd, POLLIN);
-  const size_t signal = watch(signals, POLLIN);
   std::array<size_t, kChannels> in{}, out{};
   for (size_t i = 0; i < kChannels; ++i) {
     // In the background the keyboard is not ours; reading it would stop us.
@@ -217,6 +216,9 @@ void Relay::State::turn(int signals, const RelayHooks& hooks) {
     in[i] = watch(ours ? channels[i].wants_read() : -1, POLLIN);
     out[i] = watch(channels[i].wants_write(), POLLOUT);
   }
+  // Looked at last, handled first: poll(2) goes through its list in order, so a
+  // new size that came before a key is seen when the key is.
+  const size_t signal = watch(signals, POLLIN);
   auto has_event = [&] { return hooks.has_event && hooks.has_event(); };
   if (::poll(fds.data(), used, has_event() ? 0 : -1) < 0) return;
   if (fds[signal].revents != 0) read_signals(signals, hooks);

@@ -122,6 +122,26 @@ def shell_inside():
         t.fail("exit %d, not 7" % code)
 
 
+# Many times over: a size and a key that come close together must not be seen
+# in the other order.
+SIZES = ('import os,tty;tty.setraw(0);print("re""ady",flush=True);'
+         '[print("<%d %d>"%(os.get_terminal_size(0)[::-1]),flush=True)'
+         ' for _ in iter(lambda:os.read(0,1),b"q")]')
+
+
+def size_before_key():
+    t = Terminal(RUN + ["--", "python3", "-c", SIZES])
+    t.expect("ready")
+    for i in range(400):
+        t.size(20 + i % 30, 80 + i % 7)
+        t.type("x")
+        seen = t.expect(r"<\d+ \d+>").group(0)
+        if seen != "<%d %d>" % (20 + i % 30, 80 + i % 7):
+            t.fail("the key came before the size, at %d: %s" % (i, seen))
+    t.type("q")
+    t.end()
+
+
 def controlling_terminal():
     t = Terminal(RUN + ["--", "sh", "-c",
                         "echo hello >/dev/tty; ps -o tty= -p $$ || true"])
@@ -308,7 +328,7 @@ def mixed():
     t.end()
 
 
-for scenario in (shell_inside, controlling_terminal, interrupt,
+for scenario in (shell_inside, size_before_key, controlling_terminal, interrupt,
                  stop_and_resume, ended_by_time, ended_by_signal,
                  daemon_killed, killed, mixed, vim, less, htop):
     print("   ", scenario.__name__, flush=True)
