@@ -12,6 +12,9 @@ import random
 import shutil
 import subprocess
 import tempfile
+import time
+
+YESTERDAY = time.time() - 86400
 
 
 def sh(*argv, **options):
@@ -51,7 +54,9 @@ def bed(kind, size="6G"):
 def make_tree(top, files, seed=1):
     """A tree that looks like a source tree: 20 files a directory, three levels,
     sizes from 200 bytes to 40 KiB, text. The same for the same seed. Committed
-    to git, so that `git status` has something to compare with."""
+    to git, so that `git status` has something to compare with; as in a repository
+    that was there yesterday, git need not read files that are as old as its index,
+    and has its objects in a pack."""
     rng = random.Random(seed)
     words = [f"word{n}" for n in range(400)]
     os.makedirs(top)
@@ -63,9 +68,11 @@ def make_tree(top, files, seed=1):
         text = " ".join(rng.choices(words, k=length))
         with open(os.path.join(directory, f"file{n}.c"), "w", encoding="ascii") as f:
             f.write(text.replace("word3 ", "word3\n"))
+        os.utime(f.name, (YESTERDAY, YESTERDAY))
     env = dict(os.environ, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
     for argv in (["init", "-q"], ["add", "-A"],
-                 ["-c", "user.name=b", "-c", "user.email=b@b", "commit", "-qm", "b"]):
+                 ["-c", "user.name=b", "-c", "user.email=b@b", "commit", "-qm", "b"],
+                 ["repack", "-adq"]):
         sh("git", "-C", top, "-c", "gc.auto=0", *argv, env=env)
     return top
 

@@ -10,13 +10,14 @@ namespace stoplog::cli {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"serve", 0, "ID"}, {"ready-fd", 0, "N"},        {"shape", 0, "TEXT"},
-    {"idle", 0, "MS"},  {"sync-mappings", 0, "DIR"}, {"mapped-at", 0, "DIR"},
-    {"warm", 0, "DIR"}};
+    {"serve", 0, "ID"},          {"ready-fd", 0, "N"},
+    {"shape", 0, "TEXT"},        {"idle", 0, "MS"},
+    {"sync-mappings", 0, "DIR"}, {"mapped-at", 0, "DIR"},
+    {"warm", 0, "DIR"},          {"contents"}};
 
 Result<int> run(Context& context, const Args& args) {
   if (auto mount = args.value("warm")) {
-    TRY(draft::warm_here(*mount));
+    TRY(draft::warm_here(*mount, args.has("contents")));
     return 0;
   }
   if (auto mount = args.value("sync-mappings")) {

@@ -76,7 +76,8 @@ Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
   TRY(session->zygote_->wait_ready());
   for (const std::string& line : session->zygote_->left_out())
     session->notes_text_.push_back(line);
-  session->warmer_.start(session->mount_path_);
+  // To open what a rule denies would be told as an attempt.
+  session->warmer_.start(session->mount_path_, context.shape.deny.empty());
   return session;
 }
 

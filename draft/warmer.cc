@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/warmer.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <string_view>
 
 #include "base/child.h"
+#include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "fs/warm.h"
 
@@ -15,24 +20,37 @@ namespace stoplog::draft {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{500};
+constexpr uint64_t kMostContent = 64 << 20;
+
+// In bytes; none when it cannot be known.
+uint64_t available_memory() {
+  auto text = sys::read_file(AT_FDCWD, "/proc/meminfo", 64 * 1024);
+  if (!text) return 0;
+  constexpr std::string_view kLabel = "MemAvailable:";
+  const size_t at = text->find(kLabel);
+  if (at == std::string::npos) return 0;
+  return std::strtoull(text->c_str() + at + kLabel.size(), nullptr, 10) * 1024;
+}
 
 }  // namespace
 
-void Warmer::start(const std::string& mount) {
+void Warmer::start(const std::string& mount, bool contents) {
   try {
-    thread_ = std::thread([this, mount] { run(mount); });
+    thread_ = std::thread([this, mount, contents] { run(mount, contents); });
   } catch (const std::system_error&) {
     // It goes without.
   }
 }
 
-void Warmer::run(const std::string& mount) {
+void Warmer::run(const std::string& mount, bool contents) {
   {
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, kPatience, [this] { return stopping_; })) return;
   }
   // This thread stays until the process has ended: it would die with it.
-  auto child = Child::spawn({.argv = {"stoplog", "daemon", "--warm", mount},
+  std::vector<std::string> argv = {"stoplog", "daemon", "--warm", mount};
+  if (contents) argv.emplace_back("--contents");
+  auto child = Child::spawn({.argv = std::move(argv),
                              .program = "/proc/self/exe",
                              .die_with_parent = true});
   if (!child) return;
@@ -56,10 +74,12 @@ void Warmer::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-Status warm_here(const std::string& mount) {
+Status warm_here(const std::string& mount, bool contents) {
   sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
-  TRY(fs::warm(mount, {}));
+  fs::WarmLimits limits;
+  if (contents) limits.bytes = std::min(kMostContent, available_memory() / 16);
+  TRY(fs::warm(mount, limits));
   return {};
 }
 

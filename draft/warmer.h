@@ -24,12 +24,13 @@ class Warmer {
   Warmer(const Warmer&) = delete;
   Warmer& operator=(const Warmer&) = delete;
 
-  void start(const std::string& mount);
+  // Contents too, or names alone?
+  void start(const std::string& mount, bool contents);
   // Before the mount ends. Waits until the process is gone.
   void stop();
 
  private:
-  void run(const std::string& mount);
+  void run(const std::string& mount, bool contents);
 
   std::thread thread_;
   std::mutex mutex_;  // protects stopping_ and process_
@@ -39,6 +40,6 @@ class Warmer {
 };
 
 // In that process.
-Status warm_here(const std::string& mount);
+Status warm_here(const std::string& mount, bool contents);
 
 }  // namespace stoplog::draft

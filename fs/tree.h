@@ -201,6 +201,8 @@ class Tree {
 
  private:
   explicit Tree(std::unique_ptr<Impl> impl);
+  // A denial is told only of a name that was asked for.
+  Result<Entry> look(NodeId parent, std::string_view name, bool asked);
   std::unique_ptr<Impl> impl_;
 };
 

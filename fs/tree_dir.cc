@@ -152,7 +152,8 @@ Status Tree::readdir(NodeId dir, uint64_t cookie, const DirSink& sink) {
 Status Tree::readdir_plus(NodeId dir, uint64_t cookie, const DirSink& sink) {
   TRY(readdir(dir, cookie, [&](const DirItem& item) {
     if (item.name == "." || item.name == "..") return sink(item);
-    auto entry = lookup(dir, item.name);
+    // Who lists a directory has not tried what is in it.
+    auto entry = look(dir, item.name, false);
     if (!entry) {
       int err = entry.error().err();
       // Gone since the listing was made: not there. A name that may not be

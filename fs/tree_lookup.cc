@@ -135,6 +135,10 @@ Status Tree::Impl::release_if_replaced(NodeId parent, const std::string& name,
 }
 
 Result<Entry> Tree::lookup(NodeId parent, std::string_view name) {
+  return look(parent, name, true);
+}
+
+Result<Entry> Tree::look(NodeId parent, std::string_view name, bool asked) {
   Impl& t = *impl_;
   if (name.size() > 255) return fail_errno(ENAMETOOLONG);
   if (!is_valid_name(name)) return fail_errno(EINVAL);
@@ -154,6 +158,7 @@ Result<Entry> Tree::lookup(NodeId parent, std::string_view name) {
   if (rule == Rule::kHide || rule == Rule::kDeny) {
     t.uncount(id, 1);
     if (rule == Rule::kHide) return fail_errno(ENOENT);
+    if (!asked) return fail_errno(EACCES);
     return std::unexpected(t.deny(std::move(path), rule, "lookup", 0));
   }
   auto entry = t.entry_of(id, lower ? &*lower : nullptr);

@@ -3,13 +3,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <deque>
+#include <span>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/sys_file.h"
 #include "base/sys_node.h"
@@ -28,36 +31,76 @@ constexpr size_t kMostWaiting = 10'000;
 constexpr size_t kLongestPath = 1024;
 
 struct Walk {
-  size_t most = 0;
+  Walk(const WarmLimits& given, int at, uint64_t on)
+      : limits(given), root(at), device(on) {}
+
+  const WarmLimits& limits;
+  int root;
+  uint64_t device;
   Warmed done;
   std::deque<std::string> left;
+  std::vector<std::byte> buffer;
 
-  // Asks for the names of one directory, and for what of each the answer did
-  // not bring along.
-  Status visit(int root, const std::string& path) {
+  bool full() const { return done.nodes >= limits.nodes; }
+
+  // Asks for the names of one directory; what is known of each comes along.
+  // Puts its directories on the list, and into `files` the others if wanted.
+  Result<Fd> visit(const std::string& path, std::vector<std::string>* files) {
     Fd dir = TRY(sys::open_beneath(root, path.empty() ? "." : path,
                                    O_RDONLY | O_DIRECTORY | O_NONBLOCK));
-    if (TRY(sys::fstat(dir.get())).dev != device) return {};
+    if (TRY(sys::fstat(dir.get())).dev != device) return dir;
     ++done.directories;
-    std::vector<std::string> others;
     TRY(sys::list_dir(
         dir.get(), [&](std::string_view name, unsigned char type, uint64_t) {
-          if (done.nodes >= most) return;
+          if (full()) return;
           ++done.nodes;
-          if (type != DT_DIR)
-            others.emplace_back(name);
-          else if (left.size() < kMostWaiting && path.size() < kLongestPath &&
-                   !is_left_cold(path, name))
+          if (type == DT_REG && files != nullptr)
+            files->emplace_back(name);
+          else if (type == DT_DIR && left.size() < kMostWaiting &&
+                   path.size() < kLongestPath && !is_left_cold(path, name))
             left.push_back(path.empty() ? std::string(name)
                                         : path + "/" + std::string(name));
         }));
     // To be read gave it another access time, which the kernel asks for once.
     (void)sys::fstat(dir.get());
-    for (const std::string& name : others) (void)sys::statat(dir.get(), name);
+    return dir;
+  }
+
+  Status read(int dir, const std::string& name) {
+    Fd file = TRY(sys::openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+    const sys::Stat found = TRY(sys::fstat(file.get()));
+    if (!S_ISREG(found.mode) || found.dev != device || found.size == 0 ||
+        found.size > limits.largest || done.bytes + found.size > limits.bytes)
+      return {};
+    buffer.resize(limits.largest);
+    done.bytes += TRY(
+        sys::pread_full(file.get(), std::span(buffer).first(found.size), 0));
+    (void)sys::fstat(file.get());  // as above
     return {};
   }
 
-  uint64_t device = 0;
+  // All of the mount from the top, names or contents.
+  Status go(bool contents) {
+    left = {""};
+    done.nodes = done.directories = 0;
+    while (!left.empty() && !full()) {
+      const std::string path = std::move(left.front());
+      left.pop_front();
+      const auto began = Clock::now();
+      std::vector<std::string> files;
+      auto dir = visit(path, contents ? &files : nullptr);
+      // The mount has ended.
+      if (!dir &&
+          (dir.error().err() == ENOTCONN || dir.error().err() == ECONNABORTED))
+        return std::unexpected(std::move(dir).error());
+      if (dir)
+        for (const std::string& name : files) (void)read(dir->get(), name);
+      if (limits.rest)
+        std::this_thread::sleep_for(std::min<Clock::duration>(
+            2 * (Clock::now() - began), std::chrono::milliseconds(100)));
+    }
+    return {};
+  }
 };
 
 }  // namespace
@@ -69,21 +112,9 @@ bool is_left_cold(std::string_view parent, std::string_view name) {
 
 Result<Warmed> warm(const std::string& mount, const WarmLimits& limits) {
   Fd root = TRY(sys::openat(AT_FDCWD, mount, O_RDONLY | O_DIRECTORY));
-  Walk walk{.most = limits.nodes, .done = {}, .left = {""}};
-  walk.device = TRY(sys::fstat(root.get())).dev;
-  while (!walk.left.empty() && walk.done.nodes < walk.most) {
-    std::string path = std::move(walk.left.front());
-    walk.left.pop_front();
-    auto began = Clock::now();
-    if (auto seen = walk.visit(root.get(), path); !seen) {
-      // The mount has ended.
-      if (seen.error().err() == ENOTCONN || seen.error().err() == ECONNABORTED)
-        return std::unexpected(std::move(seen).error());
-    }
-    if (limits.rest)
-      std::this_thread::sleep_for(std::min<Clock::duration>(
-          2 * (Clock::now() - began), std::chrono::milliseconds(100)));
-  }
+  Walk walk(limits, root.get(), TRY(sys::fstat(root.get())).dev);
+  TRY(walk.go(false));
+  if (limits.bytes > 0) TRY(walk.go(true));
   return walk.done;
 }
 

@@ -80,6 +80,8 @@ def walk(top):
     """Like grep -r: lists, looks at, opens and reads everything."""
     for path, _, files in os.walk(top):
         for name in files:
+            if os.path.islink(f"{path}/{name}"):
+                continue
             fd = os.open(f"{path}/{name}", os.O_RDONLY)
             os.fstat(fd)
             os.read(fd, 4096)
@@ -118,6 +120,11 @@ def run_warmed(fsd, top, way):
     # what it knows (see check_known).
     costs.check("a first look at all that was warmed", 20,
                 lambda: look_around(m))
+    # A READ and a GETATTR for each file.
+    costs.check("warming contents", 2.1 * FILES, lambda: subprocess.run(
+        [os.environ["STOPLOG"], "daemon", "--warm", m, "--contents"], check=True))
+    costs.check("a first reading of all that was warmed", 20,
+                lambda: walk(m))
     daemon.end()
     return 1 if costs.failed else 0
 

@@ -18,6 +18,10 @@ rules() {
   fs_mount "$b" "$m" --way "$1" --hide secrets --read-only vendor/ \
     --deny '*.db' --default-masks
 
+  # to warm names is no attempt at any of them
+  "$STOPLOG" daemon --warm "$m"
+  same '' "$(fs_ask denials)"
+
   # hide: as if it were not there, and not to be put there either
   not ls "$m/secrets"
   not cat "$m/secrets/deep/token"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/warm.h"
 
+#include <sys/stat.h>
+
 #include "catch_shim.h"
 #include "temp_dir.h"
 
@@ -53,6 +55,31 @@ TEST_CASE("a walk does not follow a path without end") {
   auto done = warm(dir.path().string(), {.rest = false});
   REQUIRE(done);
   CHECK(done->directories == 7);  // the sixth path has 1,205 bytes
+}
+
+TEST_CASE("small files are read, large ones and what is no file are not") {
+  TempDir dir;
+  dir.write("a", std::string(1000, 'a'));
+  dir.mkdir("src");
+  dir.write("src/b", std::string(2000, 'b'));
+  dir.write("src/empty", "");
+  dir.write("large", std::string(5000, 'l'));
+  dir.mkdir("build");
+  dir.write("build/c", std::string(500, 'c'));
+  std::filesystem::create_symlink("a", dir / "link");
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);  // and does not hang
+  auto done = warm(dir.path().string(),
+                   {.bytes = 100'000, .largest = 4096, .rest = false});
+  REQUIRE(done);
+  CHECK(done->bytes == 3000);
+  CHECK(done->nodes == 8);  // counted once
+
+  auto names = warm(dir.path().string(), {.rest = false});
+  REQUIRE(names);
+  CHECK(names->bytes == 0);
+  auto few = warm(dir.path().string(), {.bytes = 2500, .rest = false});
+  REQUIRE(few);
+  CHECK(few->bytes == 1000);  // the second one would be too much
 }
 
 TEST_CASE("what is left cold is known by its name") {
