@@ -206,6 +206,7 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
 
 Status MountServer::start() {
   Impl* self = impl_.get();
+  self->tree.start();
   auto polled = sys::clone_fuse_device(self->mounted.device.get());
   if (polled && sys::set_nonblocking(polled->get(), true))
     self->polled = std::move(*polled);

@@ -107,9 +107,10 @@ Tree::~Tree() {
 Result<std::unique_ptr<Tree>> Tree::open(const TreeOptions& options) {
   auto impl = std::make_unique<Impl>(options);
   TRY(impl->open());
-  impl->start_pool();
   return std::unique_ptr<Tree>(new Tree(std::move(impl)));
 }
+
+void Tree::start() { impl_->start_pool(); }
 
 std::vector<std::string> Tree::recovery_notes() const { return impl_->notes_; }
 

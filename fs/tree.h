@@ -62,7 +62,8 @@ struct TreeOptions {
   Quota quota{};
   // Files up to this size are taken whole at their first write.
   uint64_t take_whole = 1u << 20;
-  // Runs the slow pool (pinning, sealing). Off in tests that count.
+  // Runs the slow pool (pinning, sealing) after start(). Off in tests that
+  // count.
   bool background = true;
   // What commits replaced; needed for rolling back past one.
   ObjectSource objects{};
@@ -78,6 +79,9 @@ class Tree {
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
+  // Starts the slow pool's thread; open() starts none, so that a process that
+  // still forks others does so alone.
+  void start();
   // What replay had to do or could not: empty when all was well.
   std::vector<std::string> recovery_notes() const;
   bool read_only() const;

@@ -20,7 +20,7 @@ constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
 }  // namespace
 
 void Tree::Impl::start_pool() {
-  if (!options_.background || read_only_) return;
+  if (!options_.background || read_only_ || pool_.joinable()) return;
   pool_ = std::thread([this] {
     std::unique_lock lock(pool_mutex_);
     while (!pool_stop_) {

@@ -86,6 +86,7 @@ TEST_CASE("threads in one tree leave it whole") {
                             .background = true});
   REQUIRE(opened);
   f.tree = std::move(*opened);
+  f.tree->start();
   {
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < 4; ++t)
