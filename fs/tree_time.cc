@@ -185,7 +185,8 @@ void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
 void Tree::Impl::tell_name(const RelPath& path,
                            std::vector<Invalidation>& out) {
   const Held* dir = &state_.root();
-  for (std::string_view name : path.parent().components()) {
+  const RelPath parent = path.parent();
+  for (std::string_view name : parent.components()) {
     auto serial = State::child(*dir, name);
     dir = serial ? state_.find(*serial) : nullptr;
     if (dir == nullptr) return;

@@ -163,7 +163,8 @@ TEST_CASE("a text full of beginnings of secrets is read in linear time") {
       "QWERTYUIOPASDFGH";
   std::string text;
   while (text.size() < 1 << 20) text += "token eyJhbGciOi sk- ghp_ SG. x\n";
-  found = find_secrets(text + key + "\n", 10);
+  text += key + "\n";
+  found = find_secrets(text, 10);
   REQUIRE(found.size() == 1);
   CHECK(found[0].value == key);
 }
