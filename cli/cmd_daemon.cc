@@ -55,7 +55,7 @@ extern const Command k_daemon_command{
         "usage: stoplog daemon --serve ID [--ready-fd N] [--shape TEXT]\n"
         "                      [--idle MS]\n"
         "       stoplog daemon --sync-mappings DIR --mapped-at DIR PID...\n"
-        "       stoplog daemon --warm DIR\n"
+        "       stoplog daemon --warm DIR [--contents]\n"
         "\n"
         "Serves one draft. Started by other commands when it is needed.\n"
         "\n"
