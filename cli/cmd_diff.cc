@@ -59,6 +59,7 @@ Status show(Context& context, const Args& args, const Opened& opened,
          .stale = decisions.stale(),
          .paths = shown.paths,
          .ignored = args.has("ignored"),
+         .terminal = context.out.terminal(),
          .decision = [&](const diff::Change& c) { return decisions.word(c); }},
         sink);
     return {};

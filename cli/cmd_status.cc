@@ -56,11 +56,14 @@ Result<int> run(Context& context, const Args& args) {
                        .workspace = draft->workspace,
                        .stale = decisions.stale(),
                        .ignored = args.has("ignored"),
+                       .terminal = context.out.terminal(),
                        .decision = word},
                       sink);
   } else if (args.has("null")) {
-    TRY(diff::render_name_status(*opened.view, set,
-                                 {.ignored = args.has("ignored")}, true, sink));
+    TRY(diff::render_name_status(
+        *opened.view, set,
+        {.terminal = context.out.terminal(), .ignored = args.has("ignored")},
+        true, sink));
   } else {
     diff::RenderOptions options{.terminal = context.out.terminal(),
                                 .color = context.out.color(),

@@ -12,6 +12,7 @@
 #include "diff/guess_moves.h"
 #include "diff/normalize.h"
 #include "diff/risk.h"
+#include "diff/risk_moved.h"
 #include "diff/select.h"
 #include "snapshot/content_digest.h"
 
@@ -189,7 +190,9 @@ Status fold_git_directories(const fs::View& view, const DiffOptions& options,
   for (GitParts& git : all) {
     TRY(examine_all(git.parts, {view, plain, facts}));
     std::optional<Change> row = TRY(fold_git(view, std::move(git)));
-    if (row) changes.push_back(std::move(*row));
+    if (!row) continue;
+    if (options.risks) assess_policy(*row, options.rules);
+    changes.push_back(std::move(*row));
   }
   std::sort(changes.begin(), changes.end(),
             [](const Change& a, const Change& b) { return a.path < b.path; });
@@ -211,6 +214,7 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   set_directories_aside(set);
   name_links(set.changes);
   if (options.risks) assess_set(set, view);
+  if (options.risks || options.digest) TRY(assess_moved(set, view, options));
   make_groups(set, facts);
   if (options.digest) set.digest = set_digest(set, options.include_ignored);
   return set;

@@ -159,7 +159,8 @@ Status examine(Change& change, const ExamineContext& context) {
         .new_text = view_of(new_text),
         .diff = diff ? &*diff : nullptr,
         .restorable = is_restorable(change, old_text, context.facts),
-        .real_root = options.real_root};
+        .real_root = options.real_root,
+        .view = context.view};
     change.risks = assess(subject, options.rules);
     covered |= change.is_danger();
   }

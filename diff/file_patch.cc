@@ -214,7 +214,7 @@ void name_unsayable(const Change& change, std::vector<std::string>& left_out) {
     say(change.kind == Kind::kMode
             ? "has another mode: git keeps no modes of directories"
             : "is an empty directory, which git does not know");
-  } else if (change.kind == Kind::kMode &&
+  } else if (change.mode_changed &&
              git_mode(change.before) == git_mode(change.after)) {
     say("has another mode or attribute that git does not keep");
   }

@@ -9,12 +9,15 @@
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
 #include "diff/git_split_index.h"
+#include "diff/risk_names.h"
 #include "diff/select.h"
 
 namespace stoplog::diff {
 namespace {
 
-constexpr size_t kSubjects = 20;
+constexpr size_t kSubjects = 20;       // of one ref
+constexpr size_t kSubjectsRead = 400;  // of all: each inflates up to 64 KiB
+constexpr std::string_view kUnreadable = "unreadable";
 constexpr uint64_t kRefFile = 4096;
 constexpr uint64_t kConfigLimit = 1u << 20;
 
@@ -47,10 +50,16 @@ bool is_own_change(std::string_view rel) {
   if (!rel.starts_with("modules/") && !rel.starts_with("worktrees/"))
     return false;
   return rel.ends_with("/config") || rel.ends_with("/config.worktree") ||
+         rel.ends_with("/commondir") ||
          rel.find("/hooks/") != std::string_view::npos ||
          rel.ends_with("/objects/info/alternates") ||
          (rel.find("/info/") != std::string_view::npos &&
           rel.find("/objects/") == std::string_view::npos);
+}
+
+bool stands_for_own_changes(const Change& change) {
+  return change.after && change.after->type == fs::Type::kSymlink &&
+         !match_beneath(change.path).empty();
 }
 
 bool is_directory(const Change& change) {
@@ -298,14 +307,14 @@ class Folder {
     auto text = read(side, name, kRefFile);
     if (!text) {
       git_.unreadable.push_back(name + ": " + text.error().text());
-      return "unreadable";
+      return std::string(kUnreadable);
     }
     if (text->empty()) {
       auto it = packed_refs.find(name);
       return it != packed_refs.end() ? std::optional(it->second) : std::nullopt;
     }
     auto ref = parse_ref(*text);
-    return ref ? *ref : "unreadable";
+    return ref ? *ref : std::string(kUnreadable);
   }
 
   Status find_refs() {
@@ -324,9 +333,14 @@ class Folder {
       move.from = target(Side::kBase, name, before);
       move.to = target(Side::kDraft, name, after);
       if (move.from == move.to) continue;  // packed, or written the same
-      meaning_.update(fmt::format("ref {} {} {}\n", name,
+      // The name's length, too: it may have spaces and newlines in it.
+      meaning_.update(fmt::format("ref {} {} {} {}\n", name.size(), name,
                                   move.from.value_or("-"),
                                   move.to.value_or("-")));
+      // What we cannot read, git perhaps can.
+      if (auto it = by_name_.find(name);
+          move.to == kUnreadable && it != by_name_.end())
+        note(name, *it->second);
       find_subjects(move);
       git_.refs.push_back(std::move(move));
     }
@@ -338,7 +352,8 @@ class Folder {
     std::string at = move.to.value_or("");
     std::set<std::string> seen;
     while (is_git_id(at) && at != move.from && seen.insert(at).second &&
-           move.subjects.size() < kSubjects) {
+           move.subjects.size() < kSubjects &&
+           subjects_read_++ < kSubjectsRead) {
       auto bytes =
           read(Side::kDraft, "objects/" + at.substr(0, 2) + "/" + at.substr(2),
                kCommitLimit);
@@ -411,6 +426,7 @@ class Folder {
   std::vector<const Change*> removed_;  // objects and packs
   std::set<std::string> names_;         // of refs that may have moved
   bool packed_changed_ = false;
+  size_t subjects_read_ = 0;
   Sha256 meaning_;
 };
 
@@ -421,8 +437,10 @@ std::vector<GitParts> take_git_parts(std::vector<Change>& changes) {
   std::erase_if(changes, [&](Change& change) {
     size_t prefix = git_prefix(change);
     const std::string& path = change.path.str();
-    // A git directory that moved as a whole is a moved directory.
+    // A git directory that moved as a whole is a moved directory; a link in
+    // place of hooks/ is what its target is.
     bool own = prefix == 0 || change.is_moved_directory() ||
+               stands_for_own_changes(change) ||
                (prefix < path.size() &&
                 is_own_change(std::string_view(path).substr(prefix + 1)));
     if (own) return false;

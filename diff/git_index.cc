@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
 #include "diff/git_config.h"
 
 namespace stoplog::diff {
@@ -39,7 +38,7 @@ size_t id_size(ObjectFormat format) {
 ObjectFormat object_format(std::string_view config) {
   auto keys = parse_git_config(config);
   auto found = keys.find("extensions.objectformat");
-  return found != keys.end() && trim(found->second) == "sha256"
+  return found != keys.end() && found->second.back() == "sha256"
              ? ObjectFormat::kSha256
              : ObjectFormat::kSha1;
 }
@@ -106,7 +105,9 @@ Result<std::string> IndexReader::take_path(size_t entry_start) {
   path += bytes_.substr(at_, end - at_);
   if (path.empty() && names_ == Names::kMust)
     return bad("an entry has no path");
-  if (path.size() > 1 << 16) return bad("a path is too long");
+  if (path.size() > 1 << 16 || path.size() > names_left_)
+    return bad("a path is too long");
+  names_left_ -= path.size();
   if (version_ == 4) {
     at_ = end + 1;
     last_ = path;

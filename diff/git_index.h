@@ -26,6 +26,10 @@ namespace stoplog::diff {
 
 inline constexpr uint64_t kIndexLimit = 64ull << 20;  // half a million entries
 
+// Names, all together: with shared prefixes a million of them can be as long as
+// 64 GB.
+inline constexpr uint64_t kIndexNames = 256ull << 20;
+
 enum class ObjectFormat { kSha1, kSha256 };
 size_t id_size(ObjectFormat format);  // 20 or 32 bytes
 // As a repository's config says it; SHA-1 when it says nothing.
@@ -73,6 +77,7 @@ class IndexReader {
   std::optional<std::string_view> link_;
   size_t at_ = 12;
   std::string last_;  // version 4 shares prefixes
+  uint64_t names_left_ = kIndexNames;
 };
 
 }  // namespace stoplog::diff

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diff/git_meta.h"
 
+#include "diff/git_object.h"
 #include "diff/paint.h"
 
 namespace stoplog::diff {
@@ -10,7 +11,7 @@ std::string short_target(const std::optional<std::string>& target) {
   if (!target) return "nothing";
   if (target->starts_with("ref: refs/heads/")) return target->substr(16);
   if (target->starts_with("ref: ")) return target->substr(5);
-  return target->substr(0, 7);
+  return is_git_id(*target) ? target->substr(0, 7) : *target;
 }
 
 std::string short_name(const std::string& ref) {

@@ -22,7 +22,7 @@ struct RefMove {
   std::optional<std::string> from;
   std::optional<std::string> to;
   // Subjects of the commits that it gained, newest first; as far as they are
-  // loose objects, at most 20.
+  // loose objects, at most 20, and 400 of all refs together.
   std::vector<std::string> subjects;
 };
 

@@ -66,17 +66,14 @@ MissingObjects::MissingObjects(ObjectFormat format,
 }
 
 void MissingObjects::found_in(std::string_view ids) {
+  // A search for each: going through all that is missing for each of 60,000
+  // small packs took minutes.
   auto item = items_.begin();
-  while (item != items_.end() && !ids.empty()) {
+  for (; item != items_.end() && !ids.empty(); ids.remove_prefix(id_size_)) {
     std::string_view id = ids.substr(0, id_size_);
-    if (item->id < id) {
-      ++item;
-      continue;
-    }
-    if (item->id == id)
-      (item++)->found = true;  // the same id may be missing twice
-    else
-      ids.remove_prefix(id_size_);
+    item = std::ranges::lower_bound(item, items_.end(), id, {}, &Item::id);
+    // The same id may be missing twice.
+    for (; item != items_.end() && item->id == id; ++item) item->found = true;
   }
 }
 

@@ -48,6 +48,12 @@ void join(Change& gone, Change& come) {
                       gone.before->xattrs != come.after->xattrs;
   if (come.lines_added) come.lines_added = come.lines_deleted = 0;
   if (!come.drift) come.drift = gone.drift;
+  // What is lost is lost no more; what else was said of it still holds.
+  for (Risk& risk : gone.risks)
+    if (!risk.code.starts_with("deletion") &&
+        std::ranges::find(come.risks, risk) == come.risks.end())
+      come.risks.push_back(std::move(risk));
+  std::ranges::stable_sort(come.risks, std::ranges::greater(), &Risk::level);
   gone.before.reset();  // marks it as told
 }
 

@@ -35,7 +35,8 @@ struct RenderOptions {
 // `status`: one line a change, then groups, then what to look at.
 void render_list(const ChangeSet& set, const RenderOptions& options,
                  const Sink& sink);
-// `diff --stat`, `diff --name-status` (with -z: NUL-ended, raw names).
+// `diff --stat`, `diff --name-status` (with -z: NUL-ended, raw names but on a
+// terminal).
 void render_stat(const ChangeSet& set, const RenderOptions& options,
                  const Sink& sink);
 // git's own format: a directory that moved is told file by file.
@@ -57,6 +58,7 @@ struct JsonOptions {
   bool stale = false;
   std::vector<RelPath> paths;
   bool ignored = false;
+  bool terminal = false;  // ASCII alone: JSON escapes what a terminal may obey
   std::function<std::string(const Change&)> decision;  // "none" when unset
 };
 // The schema of `status --json` and `diff --json`, version 1; one line.

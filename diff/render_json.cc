@@ -14,8 +14,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string dump(const Json& json, const JsonOptions& options) {
+  std::string text =
+      json.dump(-1, ' ', options.terminal, Json::error_handler_t::replace);
+  if (!options.terminal || text.find('\x7f') == std::string::npos) return text;
+  // The one control character that JSON leaves as it is.
+  std::string out;
+  for (char c : text)
+    if (c == '\x7f')
+      out += "\\u007f";
+    else
+      out += c;
+  return out;
 }
 
 std::string valid(std::string_view text) {
@@ -125,14 +135,14 @@ void render_json(const ChangeSet& set, const JsonOptions& options,
   head["digest"] =
       set.digest ? Json("sha256:" + hex(*set.digest)) : Json(nullptr);
   head["stale"] = options.stale;
-  std::string text = dump(head);
+  std::string text = dump(head, options);
   text.back() = ',';
   sink(text + "\"changes\":[");
   bool first = true;
   for (size_t i : display_order(set)) {
     const Change& change = set.changes[i];
     if (!is_listed(change, options.ignored, options.paths)) continue;
-    sink((first ? "" : ",") + dump(change_json(change, options)));
+    sink((first ? "" : ",") + dump(change_json(change, options), options));
     first = false;
   }
   Json groups = Json::array();
@@ -145,7 +155,7 @@ void render_json(const ChangeSet& set, const JsonOptions& options,
     json["deleted"] = group.deleted;
     groups.push_back(std::move(json));
   }
-  sink("],\"groups\":" + dump(groups) + "}\n");
+  sink("],\"groups\":" + dump(groups, options) + "}\n");
 }
 
 }  // namespace stoplog::diff

@@ -34,12 +34,23 @@ struct StatRow {
   uint64_t added = 0, deleted = 0;
 };
 
+// A link is a text of one line for git: its target.
+bool is_link(const std::optional<fs::NodeState>& state) {
+  return state && state->type == fs::Type::kSymlink;
+}
+
 StatRow stat_row(const Change& change, const RenderOptions& options) {
   StatRow row{.name = stat_name(change, options),
               .amount = {},
               .added = change.lines_added.value_or(0),
               .deleted = change.lines_deleted.value_or(0)};
-  if (change.lines_added || change.lines_deleted) {
+  bool link = (is_link(change.before) || !change.before) &&
+              (is_link(change.after) || !change.after);
+  if (link && change.content_changed) {
+    row.added = change.after.has_value();
+    row.deleted = change.before.has_value();
+  }
+  if (link || change.lines_added || change.lines_deleted) {
     row.amount = fmt::format("{}", row.added + row.deleted);
   } else if (change.content_changed &&
              !is_directory(change.after ? change.after : change.before)) {
@@ -140,7 +151,8 @@ class NameStatus {
 
  private:
   std::string name(const RelPath& path) const {
-    return nul_ ? path.str() : shown_name(path.str(), options_);
+    return nul_ && !options_.terminal ? path.str()
+                                      : shown_name(path.str(), options_);
   }
   const RenderOptions& options_;
   bool nul_;

@@ -8,8 +8,10 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "diff/git_config.h"
+#include "diff/git_meta.h"
 #include "diff/risk_names.h"
 #include "diff/risk_node.h"
+#include "diff/risk_package.h"
 #include "diff/risk_text.h"
 #include "diff/select.h"
 
@@ -27,14 +29,47 @@ bool is_only_comments(std::string_view text) {
   return true;
 }
 
+// A directory that git takes for a repository when somebody enters it, though
+// it is not called ".git".
+bool is_bare_repository(const fs::View& view, const RelPath& directory) {
+  if (directory.is_root() || is_inside_git(directory / "x")) return false;
+  auto is = [&](const char* name, fs::Type type) {
+    auto state = view.draft_state(directory / name);
+    return state && *state && (*state)->type == type;
+  };
+  return is("HEAD", fs::Type::kFile) && is("objects", fs::Type::kDir) &&
+         is("refs", fs::Type::kDir);
+}
+
+// Configuration and hooks of such a one.
+bool add_bare(const Subject& subject, std::vector<Risk>& risks) {
+  const RelPath& path = subject.change.path;
+  RelPath parent = path.parent();
+  if (path.name() == "config" && subject.new_text &&
+      is_bare_repository(subject.view, parent)) {
+    risks.push_back(
+        risk_of_git_config(subject.old_text.value_or(""), *subject.new_text));
+    return true;
+  }
+  if (parent.name() == "hooks" && !path.name().ends_with(".sample") &&
+      is_bare_repository(subject.view, parent.parent())) {
+    risks.push_back({Level::kDanger, "git-hook",
+                     "executes on host unasked: a hook of a bare repository"});
+    return true;
+  }
+  return false;
+}
+
 // A rule of names speaks of what is there afterwards; a deleted hook runs
 // nothing.
 void add_names(const Subject& subject, std::vector<Risk>& risks) {
   const Change& change = subject.change;
   if (!change.after || change.after->type == fs::Type::kDir) return;
-  for (const NameRule* rule : match_names(change.path)) {
-    if (rule->code == "git-config" && subject.new_text &&
-        change.after->type == fs::Type::kFile) {
+  bool is_file = change.after->type == fs::Type::kFile;
+  auto rules = match_names(change.path);
+  if (is_file && add_bare(subject, risks)) return;
+  for (const NameRule* rule : rules) {
+    if (rule->code == "git-config" && subject.new_text && is_file) {
       risks.push_back(
           risk_of_git_config(subject.old_text.value_or(""), *subject.new_text));
       continue;
@@ -49,16 +84,30 @@ void add_names(const Subject& subject, std::vector<Risk>& risks) {
     risks.push_back({sample ? Level::kInfo : rule->level,
                      std::string(rule->code), std::string(rule->message)});
   }
+  // Through a link everything beneath comes from elsewhere.
+  if (change.after->type != fs::Type::kSymlink) return;
+  for (const NameRule* rule : match_beneath(change.path))
+    if (std::find(rules.begin(), rules.end(), rule) == rules.end())
+      risks.push_back(
+          {rule->level, std::string(rule->code),
+           fmt::format("a link in place of a directory: {}", rule->message)});
 }
 
 void add_policy(const Change& change, const std::vector<PolicyRule>& policy,
                 std::vector<Risk>& risks) {
-  bool dir = change.after && change.after->type == fs::Type::kDir;
+  auto hits = [](const Glob& glob, const Change& one) {
+    bool dir = one.after && one.after->type == fs::Type::kDir;
+    return glob.covers(one.path.str(), dir) ||
+           (one.from && glob.covers(one.from->str(), dir));
+  };
   for (const PolicyRule& rule : policy) {
     auto glob = Glob::parse(rule.glob);
     if (!glob) continue;  // the policy was checked when it was read
-    bool hit = glob->covers(change.path.str(), dir) ||
-               (change.from && glob->covers(change.from->str(), dir));
+    bool hit = hits(*glob, change);
+    if (!hit && change.git)
+      hit = std::ranges::any_of(change.git->parts, [&](const Change& part) {
+        return hits(*glob, part);
+      });
     if (hit)
       risks.push_back({rule.level, rule.code,
                        rule.message.empty()
@@ -69,13 +118,19 @@ void add_policy(const Change& change, const std::vector<PolicyRule>& policy,
 
 void add_text(const Subject& subject, std::vector<Risk>& risks) {
   const Change& change = subject.change;
-  if (!change.after || !subject.new_text || !change.content_changed) return;
+  if (!change.after || !subject.new_text) return;
   std::string_view now = *subject.new_text;
   std::string_view old = subject.old_text.value_or("");
-  if (now.find('\0') != std::string_view::npos) return;
-  std::vector<Risk> found = risks_of_text(old, now, subject.diff);
-  if (change.path.name() == "package.json") {
-    std::vector<Risk> more = risks_of_package_json(old, now);
+  bool renamed = change.from && change.from->name() != change.path.name();
+  std::vector<Risk> found;
+  if (change.content_changed)
+    found = now.find('\0') == std::string_view::npos
+                ? risks_of_text(old, now, subject.diff)
+                : risks_of_bytes(old, now);
+  // Under another name its scripts were none.
+  if (change.content_changed || renamed) {
+    std::vector<Risk> more =
+        risks_of_package(change.path.name(), renamed ? "" : old, now);
     found.insert(found.end(), more.begin(), more.end());
   }
   risks.insert(risks.end(), std::make_move_iterator(found.begin()),
@@ -107,6 +162,11 @@ std::vector<Risk> assess(const Subject& subject,
   add_policy(subject.change, policy, risks);
   sort_risks(risks);
   return risks;
+}
+
+void assess_policy(Change& change, const std::vector<PolicyRule>& policy) {
+  add_policy(change, policy, change.risks);
+  sort_risks(change.risks);
 }
 
 void assess_set(ChangeSet& set, const fs::View& view) {
@@ -147,7 +207,6 @@ std::vector<RuleInfo> risk_rules() {
   for (const RuleInfo& rule : node_rules()) out.push_back(rule);
   for (RuleInfo rule : std::initializer_list<RuleInfo>{
            {"secret", Level::kDanger, "what was pushed once is not secret"},
-           {"package-hook", Level::kDanger, "npm runs it at every install"},
            {"package-script", Level::kWarn, "runs when it is called"},
            {"bidi", Level::kWarn, "Trojan Source: shown in another order"},
            {"invisible", Level::kWarn, "a name that only looks like another"},

@@ -31,11 +31,14 @@ struct Subject {
   // Deletions: whether git has this very content.
   bool restorable = false;
   std::string_view real_root;  // absolute links beneath it stay inside
+  const fs::View& view;        // of what stands beside it
 };
 
 // All rules that match, gravest first; policy rules included.
 std::vector<Risk> assess(const Subject& subject,
                          const std::vector<PolicyRule>& policy);
+// The policy's alone, gravest first again: for a row whose risks are known.
+void assess_policy(Change& change, const std::vector<PolicyRule>& policy);
 // Rules that need the whole set: names that differ in case only.
 void assess_set(ChangeSet& set, const fs::View& view);
 

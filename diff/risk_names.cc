@@ -12,15 +12,22 @@ namespace stoplog::diff {
 namespace {
 
 constexpr NameRule kRules[] = {
-    {"git-hook", Level::kDanger, ".git/hooks/** .husky/** .githooks/**",
+    {"git-hook", Level::kDanger,
+     ".git/hooks/** .git/modules/**/hooks/* .git/worktrees/**/hooks/* "
+     ".husky/** .githooks/**",
      "executes on host unasked: a git hook runs at commit, checkout or merge",
      "git starts hooks by itself, as the user, outside of any jail"},
     {"git-config", Level::kDanger,
-     ".git/config .git/config.worktree .git/modules/**/config .gitconfig",
+     ".git/config .git/config.worktree .git/modules/**/config "
+     ".git/modules/**/config.worktree .git/worktrees/**/config "
+     ".git/worktrees/**/config.worktree .gitconfig",
      "executes on host unasked: git's configuration can name commands to run",
      "core.fsmonitor, hooksPath, pager, aliases and filters are commands"},
     {"git-info", Level::kDanger,
-     ".git/info/** .git/objects/info/alternates .git/commondir",
+     ".git/info/** .git/objects/info/alternates .git/commondir "
+     ".git/modules/**/info/* .git/worktrees/**/info/* "
+     ".git/modules/**/commondir .git/worktrees/**/commondir "
+     ".git/modules/**/info/alternates",
      "changes how git treats this tree, from a place no diff of git shows",
      "info/attributes switches filters on; alternates lend foreign objects"},
     {"direnv", Level::kDanger, ".envrc .direnvrc .mise.toml mise.toml .autoenv",
@@ -46,6 +53,9 @@ constexpr NameRule kRules[] = {
      "cloudbuild.yaml",
      "runs unasked on the next push, with the secrets of your CI",
      "a workflow has tokens that a reviewer of the code never sees"},
+    {"package-hook", Level::kDanger, "binding.gyp",
+     "executes on host unasked at install: npm builds what it says",
+     "npm runs it, or a script of that name, at every install"},
     {"shell-startup", Level::kDanger,
      ".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv "
      ".zprofile .zlogin .kshrc .cshrc .tcshrc .login .xprofile .xinitrc "
@@ -125,7 +135,8 @@ constexpr NameRule kRules[] = {
 
 struct Pattern {
   const NameRule* rule;
-  // Components after the key, each a name or "*"; "**" last: all beneath.
+  // Components after the key, each a name or "*"; one may be "**": last, all
+  // beneath; else any that are followed by the rest.
   std::vector<std::string> rest;
 };
 
@@ -140,23 +151,41 @@ class Table {
   }
 
   std::vector<const NameRule*> match(const RelPath& path) const {
-    std::vector<const NameRule*> out;
     auto parts = path.components();
+    std::vector<const NameRule*> out = with_key_in(parts, matches);
+    if (!parts.empty())
+      for (const auto& [glob, rule] : by_glob_)
+        if (match_name(glob, parts.back())) out.push_back(rule);
+    return each_once(std::move(out));
+  }
+
+  std::vector<const NameRule*> match_beneath(const RelPath& path) const {
+    return each_once(with_key_in(path.components(), may_match_beneath));
+  }
+
+ private:
+  using Parts = std::vector<std::string_view>;
+
+  template <typename Matches>
+  std::vector<const NameRule*> with_key_in(const Parts& parts,
+                                           Matches fits) const {
+    std::vector<const NameRule*> out;
     for (size_t i = 0; i < parts.size(); i++) {
       auto it = by_name_.find(std::string(parts[i]));
       if (it == by_name_.end()) continue;
       for (const Pattern& pattern : it->second)
-        if (matches(pattern, parts, i + 1)) out.push_back(pattern.rule);
+        if (fits(pattern, parts, i + 1)) out.push_back(pattern.rule);
     }
-    if (!parts.empty())
-      for (const auto& [glob, rule] : by_glob_)
-        if (match_name(glob, parts.back())) out.push_back(rule);
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
   }
 
- private:
+  static std::vector<const NameRule*> each_once(
+      std::vector<const NameRule*> rules) {
+    std::sort(rules.begin(), rules.end());
+    rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+    return rules;
+  }
+
   void add(const NameRule& rule, std::string_view text) {
     auto parts = split(text, '/');
     if (parts[0].find('*') != std::string_view::npos) {
@@ -169,13 +198,32 @@ class Table {
     by_name_[std::string(parts[0])].push_back(std::move(pattern));
   }
 
-  static bool matches(const Pattern& pattern,
-                      const std::vector<std::string_view>& parts, size_t at) {
+  // All of `parts` is used up, and the pattern is not.
+  static bool may_match_beneath(const Pattern& pattern, const Parts& parts,
+                                size_t at) {
+    for (const std::string& rest : pattern.rest) {
+      if (rest == "**" || at >= parts.size()) return true;
+      if (!match_name(rest, parts[at++])) return false;
+    }
+    return false;
+  }
+
+  // Whether the last of `parts`, from `at` on, are the last of `rest`.
+  static bool ends_with(const Parts& parts, size_t at,
+                        const std::vector<std::string>& rest, size_t from) {
+    size_t count = rest.size() - from;
+    if (parts.size() - at < count) return false;
+    for (size_t i = 0; i < count; i++)
+      if (!match_name(rest[from + i], parts[parts.size() - count + i]))
+        return false;
+    return true;
+  }
+
+  static bool matches(const Pattern& pattern, const Parts& parts, size_t at) {
     const auto& rest = pattern.rest;
     for (size_t i = 0; i < rest.size(); i++) {
-      if (rest[i] == "**")  // last, or before one final name
-        return at < parts.size() &&
-               (i + 1 == rest.size() || parts.back() == rest[i + 1]);
+      if (rest[i] == "**")  // last, or before the end of a path
+        return at < parts.size() && ends_with(parts, at, rest, i + 1);
       if (at >= parts.size() || !match_name(rest[i], parts[at])) return false;
       at++;
     }
@@ -190,9 +238,21 @@ class Table {
 
 std::span<const NameRule> name_rules() { return kRules; }
 
+namespace {
+
+const Table& table() {
+  static const Table made;
+  return made;
+}
+
+}  // namespace
+
 std::vector<const NameRule*> match_names(const RelPath& path) {
-  static const Table table;
-  return table.match(path);
+  return table().match(path);
+}
+
+std::vector<const NameRule*> match_beneath(const RelPath& directory) {
+  return table().match_beneath(directory);
 }
 
 }  // namespace stoplog::diff

@@ -27,5 +27,8 @@ struct NameRule {
 std::span<const NameRule> name_rules();
 // The rules whose patterns match, each once, in the table's order.
 std::vector<const NameRule*> match_names(const RelPath& path);
+// The rules that something beneath `directory` would match because it lies
+// there: ".github" has "ci", for ".github/workflows/x.yml".
+std::vector<const NameRule*> match_beneath(const RelPath& directory);
 
 }  // namespace stoplog::diff

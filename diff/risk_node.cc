@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "diff/link_target.h"
 
 namespace stoplog::diff {
 namespace {
 
-constexpr uint64_t kLarge = 10ull << 20;
 // An emptied file of a few bytes is an ordinary edit.
 constexpr uint64_t kWorthKeeping = 64;
 constexpr uint64_t kLongFile = 1024;
@@ -27,7 +26,7 @@ constexpr RuleInfo kNodeRules[] = {
     {"program", Level::kWarn, "machine code that cannot be reviewed"},
     {"binary", Level::kWarn, "cannot be reviewed by reading"},
     {"media", Level::kInfo, "a picture, font or document"},
-    {"large-file", Level::kWarn, "stays in history for ever"},
+    {"large-file", Level::kWarn, "nobody looks for secrets in it"},
     {"world-writable", Level::kWarn, "every user of the machine can change it"},
     {"owner", Level::kWarn, "belongs to somebody else afterwards"},
     {"hardlink-detached", Level::kWarn, "other names keep the old content"},
@@ -111,8 +110,10 @@ class NodeRisks {
       add("executable", "can be executed");
     if (change_.content_changed) {
       binary();
-      if (after.size >= kLarge && (!was_file || before->size < kLarge))
-        add("large-file", fmt::format("{} MiB in one file", after.size >> 20));
+      if (after.size > kTextLimit)
+        add("large-file",
+            fmt::format("{} MiB in one file: what is in it was not looked at",
+                        after.size >> 20));
     }
   }
 
@@ -135,7 +136,7 @@ class NodeRisks {
         head == "\xcf\xfa\xed\xfe" || head == "\xca\xfe\xba\xbe" ||
         (head.starts_with("MZ") && text.size() > 64))
       return add("program", "machine code: cannot be reviewed by reading");
-    if (text.substr(0, 8000).find('\0') == std::string_view::npos) return;
+    if (text.find('\0') == std::string_view::npos) return;
     if (is_media(change_.path.name())) {
       add("media", "a picture, font or document");
     } else {
@@ -155,7 +156,8 @@ class NodeRisks {
 
   void symlink(const fs::NodeState& after) {
     if (!change_.content_changed && !change_.from) return;
-    if (!leaves_workspace(change_.path, after.target, subject_.real_root))
+    if (!leaves_workspace(subject_.view, change_.path, after.target,
+                          subject_.real_root))
       return;
     constexpr std::string_view kSystem[] = {"/usr/", "/bin/", "/lib/",
                                             "/lib64/", "/sbin/"};
@@ -179,14 +181,17 @@ class NodeRisks {
     mode_t gained = after.mode & ~old_mode;
     bool link = after.type == fs::Type::kSymlink;
     bool file = after.type == fs::Type::kFile;
-    if (file && (gained & (S_ISUID | S_ISGID)) != 0)
+    // What such a program does is new as well.
+    mode_t privileged = change_.content_changed ? after.mode : gained;
+    if (file && (privileged & (S_ISUID | S_ISGID)) != 0)
       add("setuid", fmt::format("setuid or setgid: mode {:04o}", after.mode));
     if (!link && (gained & S_IWOTH) != 0 && (after.mode & S_ISVTX) == 0)
       add("world-writable",
           fmt::format("writable by every user: mode {:04o}", after.mode));
     auto capability = after.xattrs.find("security.capability");
     if (capability != after.xattrs.end() &&
-        !(before && before->xattrs.contains("security.capability") &&
+        !(before && !change_.content_changed &&
+          before->xattrs.contains("security.capability") &&
           before->xattrs.at("security.capability") == capability->second))
       add("file-capability", "carries file capabilities, rights of root");
     if (before && (before->uid != after.uid || before->gid != after.gid))
@@ -209,28 +214,5 @@ void add_node_risks(const Subject& subject, std::vector<Risk>& risks) {
 }
 
 std::span<const RuleInfo> node_rules() { return kNodeRules; }
-
-bool leaves_workspace(const RelPath& path, std::string_view target,
-                      std::string_view real_root) {
-  if (target.starts_with('/')) {
-    if (real_root.size() < 2 || !target.starts_with(real_root)) return true;
-    target.remove_prefix(real_root.size());
-    if (!target.empty() && target[0] != '/') return true;
-    long depth = 0;
-    for (std::string_view part : split(target, '/')) {
-      if (part.empty() || part == ".") continue;
-      depth += part == ".." ? -1 : 1;
-      if (depth < 0) return true;
-    }
-    return false;
-  }
-  long depth = static_cast<long>(path.components().size()) - 1;
-  for (std::string_view part : split(target, '/')) {
-    if (part.empty() || part == ".") continue;
-    depth += part == ".." ? -1 : 1;
-    if (depth < 0) return true;
-  }
-  return false;
-}
 
 }  // namespace stoplog::diff

@@ -13,8 +13,4 @@ namespace stoplog::diff {
 void add_node_risks(const Subject& subject, std::vector<Risk>& risks);
 std::span<const RuleInfo> node_rules();
 
-// Whether a symlink at `path` leads out of the workspace, by its text alone.
-bool leaves_workspace(const RelPath& path, std::string_view target,
-                      std::string_view real_root);
-
 }  // namespace stoplog::diff

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/escape.h"
 #include "diff/secrets.h"
@@ -16,7 +15,6 @@ constexpr size_t kSecretsNamed = 5;
 // Each is looked for in the old text, of up to 8 MiB.
 constexpr size_t kSecretsLooked = 256;
 constexpr size_t kLineToRead = 5000;
-constexpr size_t kPackageLimit = 1 << 20;
 
 // Lines around an edit that are looked at with it: what is added may make
 // something of the lines next to it (the head of a key is there already).
@@ -228,11 +226,11 @@ void add_odd(const std::vector<Region>& regions, std::vector<Risk>& risks) {
 }
 
 void add_secrets(const std::vector<Region>& regions, std::string_view old_text,
-                 std::vector<Risk>& risks) {
+                 SecretKinds kinds, std::vector<Risk>& risks) {
   size_t named = 0, compared = 0;
   for (const Region& region : regions) {
     for (const Secret& secret :
-         find_secrets(region.new_part, kSecretsLooked + 1)) {
+         find_secrets(region.new_part, kSecretsLooked + 1, kinds)) {
       if (++compared > kSecretsLooked) {
         risks.push_back({Level::kDanger, "secret",
                          "has more that looks like a secret than could be "
@@ -280,34 +278,6 @@ void add_unreadable(const std::vector<Region>& regions,
                      "says of itself that a program generates it"});
 }
 
-using Json = nlohmann::json;
-
-// Values nested deeper than any package.json has them are left out: a million
-// brackets would take as many stack frames to copy.
-Json parse_shallow(std::string_view text) {
-  constexpr int kDepth = 32;
-  return Json::parse(
-      text,
-      [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; },
-      false);
-}
-
-// Null unless it is an object with an object of that name.
-Json member(const Json& from, const char* name) {
-  if (!from.is_object()) return nullptr;
-  auto it = from.find(name);
-  return it != from.end() && it->is_object() ? *it : Json(nullptr);
-}
-
-bool runs_at_install(std::string_view script) {
-  constexpr std::string_view kAtInstall[] = {
-      "preinstall", "install",      "postinstall", "prepare",
-      "preprepare", "postprepare",  "prepublish",  "preuninstall",
-      "uninstall",  "postuninstall"};
-  return std::find(std::begin(kAtInstall), std::end(kAtInstall), script) !=
-         std::end(kAtInstall);
-}
-
 }  // namespace
 
 std::vector<Risk> risks_of_text(std::string_view old_text,
@@ -317,43 +287,18 @@ std::vector<Risk> risks_of_text(std::string_view old_text,
   std::vector<Region> regions =
       diff != nullptr ? regions_of(*diff)
                       : std::vector{between_ends(old_text, new_text)};
-  add_secrets(regions, old_text, risks);
+  add_secrets(regions, old_text, SecretKinds::kAll, risks);
   add_odd(regions, risks);
   add_unreadable(regions, old_text, new_text, risks);
   return risks;
 }
 
-std::vector<Risk> risks_of_package_json(std::string_view old_text,
-                                        std::string_view new_text) {
+std::vector<Risk> risks_of_bytes(std::string_view old_bytes,
+                                 std::string_view new_bytes) {
   std::vector<Risk> risks;
-  Json now = new_text.size() > kPackageLimit ? Json(Json::value_t::discarded)
-                                             : parse_shallow(new_text);
-  if (now.is_discarded()) {
-    if (new_text.find("\"scripts\"") != std::string_view::npos)
-      risks.push_back({Level::kDanger, "package-hook",
-                       "cannot be read as JSON: it may have install scripts"});
-    return risks;
-  }
-  Json before =
-      old_text.size() > kPackageLimit ? Json(nullptr) : parse_shallow(old_text);
-  Json scripts = member(now, "scripts");
-  Json old_scripts = member(before, "scripts");
-  for (auto it = scripts.begin(); it != scripts.end(); ++it) {
-    if (old_scripts.is_object() && old_scripts.contains(it.key()) &&
-        old_scripts[it.key()] == it.value())
-      continue;
-    std::string command =
-        it.value().is_string()
-            ? it.value().get<std::string>()
-            : it.value().dump(-1, ' ', false, Json::error_handler_t::replace);
-    bool unasked = runs_at_install(it.key());
-    risks.push_back({unasked ? Level::kDanger : Level::kWarn,
-                     unasked ? "package-hook" : "package-script",
-                     fmt::format("script \"{}\" {}: {}", it.key().substr(0, 60),
-                                 unasked ? "executes on host unasked at install"
-                                         : "executes on host when called",
-                                 command.substr(0, 200))});
-  }
+  std::vector regions{between_ends(old_bytes, new_bytes)};
+  // What is assigned to a name is no text here, and often random.
+  add_secrets(regions, old_bytes, SecretKinds::kWellKnown, risks);
   return risks;
 }
 

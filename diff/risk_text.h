@@ -19,9 +19,8 @@ std::vector<Risk> risks_of_text(std::string_view old_text,
                                 std::string_view new_text,
                                 const TextDiff* diff = nullptr);
 
-// The entries of "scripts" in a package.json that were added or changed; the
-// ones that run at install are dangers.
-std::vector<Risk> risks_of_package_json(std::string_view old_text,
-                                        std::string_view new_text);
+// The same for what is no text: keys and tokens that were added.
+std::vector<Risk> risks_of_bytes(std::string_view old_bytes,
+                                 std::string_view new_bytes);
 
 }  // namespace stoplog::diff

@@ -252,7 +252,8 @@ double entropy(std::string_view text) {
   return sum;
 }
 
-std::vector<Secret> find_secrets(std::string_view text, size_t limit) {
+std::vector<Secret> find_secrets(std::string_view text, size_t limit,
+                                 SecretKinds kinds) {
   std::vector<Secret> out;
   const auto& table = beginnings();
   size_t work = 0;
@@ -267,7 +268,7 @@ std::vector<Secret> find_secrets(std::string_view text, size_t limit) {
     Secret found;
     char before = i == 0 ? '\n' : text[i - 1];
     if (!token_at(rest, before, work, found) && !private_key_at(rest, found) &&
-        !assignment_at(rest, found))
+        (kinds == SecretKinds::kWellKnown || !assignment_at(rest, found)))
       continue;
     out.push_back(found);
     i = static_cast<size_t>(found.value.data() - text.data()) +

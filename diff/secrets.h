@@ -20,8 +20,11 @@ struct Secret {
 inline constexpr std::string_view kUnreadSecrets =
     "more that looks like secrets than could be read";
 
+// kWellKnown: keys and tokens alone, without assignments.
+enum class SecretKinds { kAll, kWellKnown };
 // At most `limit` of them.
-std::vector<Secret> find_secrets(std::string_view text, size_t limit);
+std::vector<Secret> find_secrets(std::string_view text, size_t limit,
+                                 SecretKinds kinds = SecretKinds::kAll);
 
 double entropy(std::string_view text);  // bits per byte
 

@@ -156,6 +156,8 @@ bool settle_parts(const Lines& a, const Lines& b, Window& window) {
     come += part.new_count;
   }
   if (gone * come > kComparisons) return false;
+  // Nothing to compare with; there may be 40,000 parts.
+  if (gone * come == 0) return true;
   std::vector<Edit> settled;
   for (const Edit& x : window.parts) {
     Edit rest = x;  // begins after the last line that is kept

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuzz: sources diff/hunks.cc diff/windows.cc diff/git_library.cc
-// fuzz: sources diff/risk_text.cc diff/secrets.cc
+// fuzz: sources diff/risk_text.cc diff/risk_package.cc diff/secrets.cc
 //
 // Two texts out of one input: all edits give the new text and none the old,
 // hunks count their lines right, and the looks for risks stay within bounds.
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "diff/hunks.h"
+#include "diff/risk_package.h"
 #include "diff/risk_text.h"
 #include "diff/secrets.h"
 
@@ -51,7 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view a = input.substr(0, middle), b = input.substr(middle);
   check_diff(a, b);
   (void)risks_of_text(a, b);
-  (void)risks_of_package_json(a, b);
+  (void)risks_of_bytes(a, b);
+  for (const char* name : {"package.json", "composer.json", "deno.jsonc"})
+    (void)risks_of_package(name, a, b);
   for (const Secret& secret : find_secrets(input, 100))
     require(secret.value.data() >= input.data() &&
             secret.value.data() + secret.value.size() <= input.data() + size);

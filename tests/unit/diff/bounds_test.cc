@@ -6,6 +6,7 @@
 #include "diff/content_hash.h"
 #include "diff/patch.h"
 #include "diff/render.h"
+#include "diff/risk_package.h"
 #include "diff/risk_text.h"
 #include "diff/secrets.h"
 #include "memory_view.h"
@@ -174,11 +175,11 @@ TEST_CASE("a package file nested without end is no end of the stack") {
   deep += std::string(500'000, ']');
   std::string text =
       "{\"scripts\": {\"x\": " + deep + ", \"postinstall\": \"curl evil\"}}";
-  auto risks = risks_of_package_json("", text);
+  auto risks = risks_of_package("package.json", "", text);
   REQUIRE_FALSE(risks.empty());
   CHECK(std::ranges::any_of(risks, [](const Risk& risk) {
     return risk.level == Level::kDanger &&
            risk.message.find("curl evil") != std::string::npos;
   }));
-  CHECK(risks_of_package_json(text, text).empty());
+  CHECK(risks_of_package("package.json", text, text).empty());
 }

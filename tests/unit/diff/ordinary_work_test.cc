@@ -105,3 +105,80 @@ TEST_CASE("a commit made by the agent and a new license are no danger") {
               file("-----BEGIN PRIVATE KEY-----\n(your key here)\n"));
   check_no_danger(view);
 }
+
+TEST_CASE("a feature in a C++ project with CMake is no danger") {
+  MemoryView view;
+  std::string cmake =
+      "cmake_minimum_required(VERSION 3.25)\nproject(net CXX)\n"
+      "add_library(net src/socket.cc)\n";
+  view.base["CMakeLists.txt"] = file(cmake);
+  view.change("CMakeLists.txt",
+              file(cmake + "target_sources(net PRIVATE src/retry.cc)\n"
+                           "find_package(OpenSSL REQUIRED)\n"));
+  view.change("cmake/FindThing.cmake", file("find_path(THING_DIR thing.h)\n"));
+  view.change("src/retry.cc",
+              file("#include \"net/retry.h\"\n"
+                   "constexpr char kTokenHeader[] = \"X-Auth-Token\";\n"
+                   "const std::string secret_name = name_of(secret);\n"
+                   "auto token = parse_token(\"Bearer \" + raw);\n"));
+  view.change("include/net/retry.h", file("#pragma once\nint retry(int);\n"));
+  view.change("tests/retry_test.cc",
+              file("TEST_CASE(\"x\") { auto password = \"hunter2\"; }\n"));
+  view.base["src/old_retry.cc"] = file(lines("int old_", 40));
+  view.change("src/backoff.cc", view.base["src/old_retry.cc"],
+              "src/old_retry.cc");
+  view.change(".clang-format", file("BasedOnStyle: Google\n"));
+  view.change("scripts/build", file("#!/bin/sh\ncmake --build b\n", 0755));
+  check_no_danger(view);
+}
+
+TEST_CASE("a new version of dependencies is no danger") {
+  MemoryView view;
+  auto bump = [&](const char* name, const char* before, const char* after) {
+    view.base[name] = file(before);
+    view.change(name, file(after));
+  };
+  bump(
+      "Cargo.toml", "[dependencies]\nserde = \"1.0.1\"\n",
+      "[dependencies]\nserde = { version = \"1.0.2\", features = [\"rc\"] }\n");
+  bump(
+      "Cargo.lock",
+      "name = \"serde\"\nchecksum = \"a7e1bd5b2a0ac0a8c9dd5e1d4b0c7d0d2f9\"\n",
+      "name = \"serde\"\nchecksum = "
+      "\"63261df402c67811e9ac6def069e4786148c4563f4b50fd4bf30aa370d626b02\"\n");
+  bump("go.mod", "require golang.org/x/net v0.1.0\n",
+       "require golang.org/x/net v0.2.0\n");
+  bump("go.sum", "",
+       "golang.org/x/net v0.2.0 "
+       "h1:sZfSu1wtKLGlWI4ZZayP0ck9Y73K1ynO6gqzTdBVdPU=\n");
+  bump("requirements.txt", "django==4.1\n",
+       "django==4.2 --hash=sha256:7ee17d9d6c2dbf4c1a2f3cbbcd4c0d93a1ae06c0\n");
+  bump("composer.json", R"({"require":{"a/b":"1"}})",
+       R"({"require":{"a/b":"2"}})");
+  bump("gradle/wrapper/gradle-wrapper.properties", "v=8.1\n", "v=8.2\n");
+  bump("Gemfile.lock", "rails (7.0)\n", "rails (7.1)\n");
+  check_no_danger(view);
+}
+
+TEST_CASE("documentation and tests alone are no danger") {
+  MemoryView view;
+  view.change("docs/security.md",
+              file("Tokens begin with `ghp_` and keys with `AKIA`.\n"
+                   "Set `api_key = \"<your key>\"`, or "
+                   "`password: ${DB_PASSWORD}`.\n"));
+  view.change("docs/setup.md",
+              file("```sh\ncurl https://example.org/i.sh | sh\n"
+                   "export TOKEN=$(pass show token)\n```\n"));
+  view.change("docs/img/a.svg", file("<svg><path d=\"M0 0\"/></svg>\n"));
+  view.change("docs/CNAME", symlink("../CNAME"));
+  view.change("tests/test_login.py",
+              file("PASSWORD = 'correct horse battery staple'\n"
+                   "API_KEY = 'test-key-00000000000000000000'\n"
+                   "def test_login(): assert login(PASSWORD)\n"));
+  view.change("tests/__snapshots__/x.snap",
+              file("// Jest Snapshot v1\nexports[`a 1`] = `<div/>`;\n"));
+  view.change("tests/fixtures/empty", file(""));
+  view.change("spec/models/user_spec.rb",
+              file("let(:token) { SecureRandom.hex(16) }\n"));
+  check_no_danger(view);
+}

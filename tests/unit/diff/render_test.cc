@@ -157,6 +157,20 @@ TEST_CASE("stat counts lines and names binaries") {
         std::string::npos);
 }
 
+TEST_CASE("stat counts a link as a line as git does") {
+  MemoryView view;
+  view.change("new", symlink("a"));
+  view.base["old"] = symlink("a");
+  view.change("old", symlink("b"));
+  auto set = build_change_set(view, {});
+  REQUIRE(set);
+  std::string out;
+  render_stat(*set, {}, [&](std::string_view s) { out += s; });
+  CHECK(out ==
+        " new | 1 +\n old | 2 +-\n"
+        " 2 files changed, 2 insertions(+), 1 deletion(-)\n");
+}
+
 TEST_CASE("a bar is never wider than the screen") {
   MemoryView view;
   std::string many;

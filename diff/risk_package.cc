@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diff/risk_package.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace stoplog::diff {
+namespace {
+
+constexpr size_t kPackageLimit = 1 << 20;
+
+using Json = nlohmann::json;
+
+// Values nested deeper than any such file has them are left out: a million
+// brackets would take as many stack frames to copy.
+Json parse_shallow(std::string_view text) {
+  constexpr int kDepth = 32;
+  if (text.size() > kPackageLimit) return Json(Json::value_t::discarded);
+  return Json::parse(
+      text,
+      [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; },
+      false, true);
+}
+
+// Null unless it is an object with an object of that name.
+Json member(const Json& from, const char* name) {
+  if (!from.is_object()) return nullptr;
+  auto it = from.find(name);
+  return it != from.end() && it->is_object() ? *it : Json(nullptr);
+}
+
+bool npm_runs(std::string_view script) {
+  constexpr std::string_view kAtInstall[] = {
+      "preinstall", "install",      "postinstall", "prepare",
+      "preprepare", "postprepare",  "prepublish",  "preuninstall",
+      "uninstall",  "postuninstall"};
+  return std::find(std::begin(kAtInstall), std::end(kAtInstall), script) !=
+         std::end(kAtInstall);
+}
+
+bool composer_runs(std::string_view script) {
+  return script.starts_with("pre-") || script.starts_with("post-") ||
+         script == "init" || script == "command";
+}
+
+struct Manager {
+  std::string_view file;
+  const char* scripts;                // the member that has them
+  bool (*unasked)(std::string_view);  // what runs at install
+};
+
+constexpr Manager kManagers[] = {
+    {"package.json", "scripts", npm_runs},
+    {"composer.json", "scripts", composer_runs},
+    {"deno.json", "tasks", [](std::string_view) { return false; }},
+    {"deno.jsonc", "tasks", [](std::string_view) { return false; }},
+};
+
+// What we cannot read, the package manager perhaps can: it takes bytes that are
+// no UTF-8, and "\u0073cripts" for a name.
+std::vector<Risk> unread(std::string_view text) {
+  if (text.size() <= kPackageLimit &&
+      text.find("\"scripts\"") == std::string_view::npos &&
+      text.find("\\u") == std::string_view::npos)
+    return {};
+  return {{Level::kDanger, "package-hook",
+           text.size() > kPackageLimit
+               ? "too large to be read: it may have install scripts"
+               : "cannot be read as JSON: it may have install scripts"}};
+}
+
+}  // namespace
+
+std::vector<Risk> risks_of_package(std::string_view name,
+                                   std::string_view old_text,
+                                   std::string_view new_text) {
+  auto manager = std::ranges::find(kManagers, name, &Manager::file);
+  if (manager == std::end(kManagers)) return {};
+  Json now = parse_shallow(new_text);
+  if (now.is_discarded()) return unread(new_text);
+  Json scripts = member(now, manager->scripts);
+  Json old_scripts = member(parse_shallow(old_text), manager->scripts);
+  std::vector<Risk> risks;
+  for (auto it = scripts.begin(); it != scripts.end(); ++it) {
+    if (old_scripts.is_object() && old_scripts.contains(it.key()) &&
+        old_scripts[it.key()] == it.value())
+      continue;
+    std::string command =
+        it.value().is_string()
+            ? it.value().get<std::string>()
+            : it.value().dump(-1, ' ', false, Json::error_handler_t::replace);
+    bool unasked = manager->unasked(it.key());
+    risks.push_back({unasked ? Level::kDanger : Level::kWarn,
+                     unasked ? "package-hook" : "package-script",
+                     fmt::format("script \"{}\" {}: {}", it.key().substr(0, 60),
+                                 unasked ? "executes on host unasked at install"
+                                         : "executes on host when called",
+                                 command.substr(0, 200))});
+  }
+  return risks;
+}
+
+}  // namespace stoplog::diff
