@@ -32,6 +32,7 @@ std::string describe(const gate::CommitRecord& record) {
     out += fmt::format("digest  {}\n", m.change_digest);
   out += "\n";
   for (const gate::Item& item : record.items) {
+    if (item.stays()) continue;
     out += fmt::format("{}  ", letter(item));
     if (item.from) out += escape(item.from->str()) + " -> ";
     out += escape(item.path.str());

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/escape.h"
 #include "cli/command.h"
@@ -42,7 +44,8 @@ Status note(Context& context, const draft::Draft& draft,
   Json fields = who_fields();
   fields.set("commit", record.meta.number).set("undoes", record.meta.undoes);
   Json paths = Json::array();
-  for (const gate::Item& item : record.items) paths.push(item.path.str());
+  for (const gate::Item& item : record.items)
+    if (!item.stays()) paths.push(item.path.str());
   TRY(ledger.append("undo", fields.set("paths", paths), Sync::kYes));
   return {};
 }
@@ -82,9 +85,11 @@ Result<int> run(Context& context, const Args& args) {
         "\n");
     return kDone;
   }
+  auto count = static_cast<size_t>(std::ranges::count_if(
+      result.record.items, [](const auto& item) { return !item.stays(); }));
   context.out.write(fmt::format("took commit {} back: {}\n",
                                 result.record.meta.undoes,
-                                plural(result.record.items.size(), "path")));
+                                plural(count, "path")));
   context.out.hint(fmt::format("`stoplog undo {}` brings it back",
                                result.record.meta.number));
   return kDone;

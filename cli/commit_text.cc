@@ -46,6 +46,7 @@ Json commit_json(const gate::CommitRecord& record,
   j.set("user", text(m.user)).set("tty", text(m.tty));
   Json changes = Json::array();
   for (const gate::Item& item : record.items) {
+    if (item.stays()) continue;
     Json c = Json::object();
     set_path(c, item.path);
     c.set("from", item.from ? Json(escape(item.from->str())) : Json());

@@ -3,6 +3,7 @@
 // reads contents and runs on all threads.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/parallel.h"
 #include "diff/canonical.h"
@@ -32,6 +33,7 @@ Change change_of(fs::RawChange raw) {
   change.command = raw.command;
   change.drift = std::move(raw.drift);
   change.detaches_links = raw.detaches_links;
+  change.replaced = raw.replaced;
   if (auto kind = kind_of(change)) change.kind = *kind;
   return change;
 }
@@ -99,13 +101,31 @@ void set_directories_aside(ChangeSet& set) {
   });
 }
 
-void name_links(std::vector<Change>& changes) {
-  std::map<uint64_t, const Change*> first;
-  for (Change& change : changes) {
-    if (!change.after || change.after->link_group == 0) continue;
-    auto [it, fresh] = first.emplace(change.after->link_group, &change);
-    if (!fresh) change.link_to = it->second->path;
+uint64_t group_of(const Change& change) {
+  return change.after ? change.after->link_group : 0;
+}
+
+// A name of a file with several that is the base's still.
+bool is_kept_link(const Change& change) {
+  return group_of(change) != 0 && change.before && !change.replaced &&
+         !change.drift;
+}
+
+void name_links(ChangeSet& set) {
+  std::map<uint64_t, const RelPath*> first;
+  std::set<const RelPath*> used;
+  for (const Change& change : set.unchanged)
+    first.emplace(group_of(change), &change.path);
+  for (Change& change : set.changes) {
+    if (group_of(change) == 0) continue;
+    auto [it, fresh] = first.emplace(group_of(change), &change.path);
+    if (fresh) continue;
+    change.link_to = *it->second;
+    used.insert(it->second);
   }
+  std::erase_if(set.unchanged, [&](const Change& change) {
+    return !used.contains(&change.path);
+  });
 }
 
 void make_groups(ChangeSet& set, GitFacts& facts) {
@@ -146,8 +166,8 @@ bool lost_its_base(Change& change) {
 }
 
 // Looks at each, and drops what turns out to be no change.
-Status examine_all(std::vector<Change>& changes,
-                   const ExamineContext& context) {
+Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
+                   std::vector<Change>* unchanged) {
   // In order and by one thread: the answers of a directory serve its files, and
   // threads would only wait for each other.
   for (Change& change : changes) {
@@ -171,9 +191,11 @@ Status examine_all(std::vector<Change>& changes,
       context.options.progress(begun, changes.size());
     };
   TRY(parallel_for(changes.size(), context.options.threads, look, tell));
-  std::erase_if(changes, [](Change& change) {
+  std::erase_if(changes, [&](Change& change) {
     auto kind = kind_of(change);
     if (kind) change.kind = *kind;
+    if (!kind && unchanged != nullptr && is_kept_link(change))
+      unchanged->push_back(std::move(change));
     return !kind;
   });
   return {};
@@ -188,7 +210,7 @@ Status fold_git_directories(const fs::View& view, const DiffOptions& options,
   plain.count_lines = false;
   if (all.empty()) return {};
   for (GitParts& git : all) {
-    TRY(examine_all(git.parts, {view, plain, facts}));
+    TRY(examine_all(git.parts, {view, plain, facts}, nullptr));
     std::optional<Change> row = TRY(fold_git(view, std::move(git)));
     if (!row) continue;
     if (options.risks) assess_policy(*row, options.rules);
@@ -207,12 +229,12 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   set.changes = TRY(list_changes(view));
   GitFacts facts(options.real_root);
   std::vector<GitParts> git = take_git_parts(set.changes);
-  TRY(examine_all(set.changes, {view, options, facts}));
+  TRY(examine_all(set.changes, {view, options, facts}, &set.unchanged));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));
   fold_moved_along(set.changes);
   set_directories_aside(set);
-  name_links(set.changes);
+  name_links(set);
   if (options.risks) assess_set(set, view);
   if (options.risks || options.digest) TRY(assess_moved(set, view, options));
   make_groups(set, facts);

@@ -81,11 +81,13 @@ struct Change {
   bool ignored = false;  // by the base's .gitignore rules
   std::optional<std::string> drift;
   bool detaches_links = false;
+  bool replaced = false;  // see fs::RawChange
   // A directory that stands where the base had another one, and where the draft
   // moved it from: its content is told name by name, and committed at once.
   std::optional<RelPath> merges;
-  // The first path, in order, among the changes that share its inode in the
-  // draft; unset when this is it or there is no other.
+  // A path that shares its inode in the draft: one of ChangeSet::unchanged,
+  // else the first in order among the changes; unset when this is it or there
+  // is no other.
   std::optional<RelPath> link_to;
   std::vector<Risk> risks;  // gravest first
   // Set for the one row that stands for a git directory (".git/"): what moved
@@ -120,6 +122,9 @@ struct ChangeSet {
   // Directories that come or go only because of what changed in them. Not
   // shown; they carry the modes a commit needs. By path.
   std::vector<Change> directories;
+  // Names of the base's files that are as they were, and that changes are new
+  // names of (link_to). Not shown. By path.
+  std::vector<Change> unchanged;
   std::vector<Group> groups;  // by path
 
   bool empty() const { return changes.empty(); }

@@ -54,13 +54,17 @@ class Normalizer {
       moves_.emplace(change.path, std::move(change));
       return;
     }
+    // The two sides of a slot may come from two changes.
+    bool apart = change.from || !change.before || !change.after;
     if (change.before) {
       RelPath at = change.from ? *change.from : change.path;
       note(slots_[at], change);
       slots_[at].before = std::move(change.before);
+      slots_[at].replaced |= apart;
     }
     if (change.after) {
       note(slots_[change.path], change);
+      slots_[change.path].replaced |= apart || change.replaced;
       slots_[change.path].after = std::move(change.after);
     }
   }

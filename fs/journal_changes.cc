@@ -83,13 +83,17 @@ Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
     change.path = key;
     change.before = std::move(before);
     change.after = TRY(draft_state(key));  // something untouched moved here
+    change.replaced = true;
     change.command = deleted.command;
     found.emplace(key, std::move(change));
     return {};
   }
   RawChange& there = it->second;
   if (!there.from) {
-    if (!there.before) there.before = std::move(before);
+    if (!there.before) {
+      there.before = std::move(before);
+      there.replaced = true;
+    }
     return {};
   }
   if (there.after && there.after->type == Type::kDir) return {};
@@ -101,6 +105,7 @@ Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
   source.command = there.command;
   there.from.reset();
   there.before = std::move(before);
+  there.replaced = true;
   RelPath source_key = source.path;
   auto [at, added] = found.emplace(source_key, std::move(source));
   if (!added && !at->second.before) at->second.before = source.before;

@@ -8,6 +8,12 @@
 #include "fs/tree_impl.h"
 
 namespace stoplog::fs {
+namespace {
+
+// A file may have thousands of names, each in a directory of its own.
+constexpr size_t kMaxOtherParents = 256;
+
+}  // namespace
 
 Status Tree::Impl::writable() const {
   if (read_only_) return fail_errno(EROFS);
@@ -78,8 +84,24 @@ Status Tree::Impl::charge_inode() const {
   return fail_errno(ENOSPC);
 }
 
+// The directories of the other names of a file that the kernel knows: these it
+// will not look up again, and they must be the held node's too.
+std::vector<NodeId> Tree::Impl::other_parents(NodeId id) const {
+  std::vector<NodeId> parents;
+  std::shared_lock lock(mutex_);
+  const Live* live = get(id);
+  if (live == nullptr || !live->links || live->serial != 0) return parents;
+  auto [begin, end] = aliases_.equal_range(static_cast<Slot>(id));
+  for (auto it = begin; it != end && parents.size() < kMaxOtherParents; ++it)
+    if (slots_[it->second.parent].serial == 0)
+      parents.push_back(id_of(it->second.parent));
+  return parents;
+}
+
 // Journals the node and every ancestor that is not held yet.
 Status Tree::Impl::hold(NodeId id) {
+  // One that is gone meanwhile has no such name any more.
+  for (NodeId parent : other_parents(id)) (void)hold(parent);
   struct Step {
     NodeId id;
     NodeId parent;
@@ -139,8 +161,8 @@ Status Tree::Impl::hold(NodeId id) {
                                               .name = step.name,
                                               .ino = live->ino,
                                               .base = step.st}};
-      // Its other names that the kernel knows are names of the held node too,
-      // when their directories are held; the rest is found by identity.
+      // Its other names that the kernel knows are names of the held node too;
+      // the rest is found by identity.
       auto [begin, end] = aliases_.equal_range(static_cast<Slot>(step.id));
       for (auto it = begin; it != end; ++it) {
         const Held* other = state_.find(slots_[it->second.parent].serial);

@@ -155,6 +155,7 @@ struct Tree::Impl {
 
   // --- holding (tree_hold.cc); no lock held ---
   Status hold(NodeId id);
+  std::vector<NodeId> other_parents(NodeId id) const;
   Status revive(NodeId id);
   Result<Fd> opened_path(NodeId id);
   Status take(NodeId id);

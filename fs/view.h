@@ -91,6 +91,8 @@ struct RawChange {
   // The lower file has more links than the names that the draft has seen: a
   // commit of this change detaches it from the others.
   bool detaches_links = false;
+  // `before` and `after` are two nodes: one was put in the place of the other.
+  bool replaced = false;
 };
 
 struct DirEntry {

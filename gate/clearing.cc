@@ -81,6 +81,11 @@ Status Clearing::settle(const LiveOp& live, std::optional<Left> left) {
     if (left) all_.push_back(std::move(*left));
     return {};
   }
+  // Its file has its other name.
+  if (TRY(switcher_.is_shared(live.op.item, stage, slot)) && !live.op.moving) {
+    if (left) all_.push_back(std::move(*left));
+    return {};
+  }
   Guard guard;
   bool is_file = S_ISREG(stat->mode) && !live.op.moving;
   // Waits for whoever writes to it.

@@ -151,7 +151,51 @@ class Builder {
            fates_[i] == Fate::kSwap;
   }
 
+  static const RelPath& group_of(const Item& item) {
+    return item.link_to ? *item.link_to : item.path;
+  }
+
+  // The names of one file, by group: what keeps its inode in the real tree, and
+  // what is staged.
+  struct Names {
+    std::vector<size_t> real;    // items
+    std::vector<size_t> staged;  // stage ops
+  };
+
+  void find_links() {
+    for (const Item& item : plan_.items)
+      if (item.link_to) links_.try_emplace(*item.link_to);
+    if (links_.empty()) return;
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      const Item& item = plan_.items[i];
+      bool keeps = fates_[i] == Fate::kNothing || fates_[i] == Fate::kMove ||
+                   fates_[i] == Fate::kAttr;
+      if (!keeps || !item.old || !item.fresh || item.fresh->is_dir()) continue;
+      auto names = links_.find(group_of(item));
+      if (names != links_.end()) names->second.real.push_back(i);
+    }
+  }
+
+  // Another name of what is there, or of what was staged before. Only of one
+  // that is the same in all: a mode that was not approved makes it another
+  // file.
+  void link(StageOp& op) {
+    const Node& fresh = *plan_.items[op.item].fresh;
+    if (links_.empty() || fresh.is_dir()) return;
+    auto names = links_.find(group_of(plan_.items[op.item]));
+    if (names == links_.end()) return;
+    auto alike = [&](const Node& node) {
+      return same_content(node, fresh) && same_attributes(node, fresh);
+    };
+    for (size_t i : names->second.real)
+      if (!op.link_real && alike(*plan_.items[i].fresh)) op.link_real = i;
+    for (size_t i : names->second.staged)
+      if (!op.link_real && !op.link_of && alike(node_at(i))) op.link_of = i;
+    names->second.staged.push_back(plan_.stage.size());
+  }
+
   Status stage() {
+    find_links();
     std::map<RelPath, size_t> made;  // path -> stage op
     for (size_t i = 0; i < plan_.items.size(); ++i) {
       if (!is_staged(i)) continue;
@@ -168,11 +212,9 @@ class Builder {
         slots_[i] = plan_.slots++;
         op.place = std::to_string(slots_[i]);
       }
-      if (item.link_to)
-        if (auto leader = made.find(*item.link_to); leader != made.end())
-          if (same_content(node_at(leader->second), *item.fresh))
-            op.link_of = leader->second;
-      if (item.fresh->is_file() && !item.content && !op.link_of)
+      link(op);
+      if (item.fresh->is_file() && !item.content && !op.link_of &&
+          !op.link_real)
         return fail(Code::kInternal, "no content for {}",
                     quote_name(item.path.str()));
       made.emplace(item.path, plan_.stage.size());
@@ -249,6 +291,7 @@ class Builder {
   std::vector<Fate> fates_;
   Paths leaving_, coming_, attributed_;
   std::map<size_t, uint32_t> slots_;
+  std::map<RelPath, Names> links_;
 };
 
 std::string describe(const Node& node) {
@@ -287,10 +330,14 @@ std::string to_text(const CommitPlan& plan) {
   std::string text;
   for (const StageOp& op : plan.stage) {
     const Item& item = plan.items[op.item];
-    text += fmt::format(
-        "stage {} {} ({}{})\n", op.place, quote_name(item.path.str()),
-        describe(*item.fresh),
-        op.link_of ? ", link of " + plan.stage[*op.link_of].place : "");
+    std::string link;
+    if (op.link_of) link = ", link of " + plan.stage[*op.link_of].place;
+    if (op.link_real)
+      link = ", link of " +
+             quote_name(plan.items[*op.link_real].base_path().str());
+    text +=
+        fmt::format("stage {} {} ({}{})\n", op.place,
+                    quote_name(item.path.str()), describe(*item.fresh), link);
   }
   for (const SwitchOp& op : plan.ops) {
     text += fmt::format("{} ", name_of(op.kind));

@@ -36,7 +36,8 @@ struct Item {
   std::optional<Node> fresh;  // afterwards, at `path`
   // The bytes of `fresh`, where it is a file that must be written.
   std::shared_ptr<const fs::Content> content;
-  // Another item's path that is to be the same file.
+  // The path that all names of one file have here; another item's, or none's.
+  // An item whose path is none's link_to is one of its own.
   std::optional<RelPath> link_to;
   // A new inode even where only attributes differ: other names of the old one
   // lie outside of what was approved.
@@ -47,6 +48,11 @@ struct Item {
   std::optional<sys::Stat> old_stat;
 
   const RelPath& base_path() const { return from ? *from : path; }
+  // Nothing happens to it: it is there for others to be links of.
+  bool stays() const {
+    return old && fresh && !from && !fresh->is_dir() && !detach &&
+           same_content(*old, *fresh) && same_attributes(*old, *fresh);
+  }
   // The old file leaves the tree for good: its content is kept for undo.
   bool has_preimage() const {
     return old && old->is_file() &&
@@ -59,6 +65,9 @@ struct StageOp {
   std::string place;  // "12", or "12/sub/name" within a new tree
   // Index of the stage op whose file this is another name of.
   std::optional<size_t> link_of;
+  // Index of the item whose file this is another name of, as it stands in the
+  // real tree.
+  std::optional<size_t> link_real{};
 };
 
 struct SwitchOp {

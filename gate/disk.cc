@@ -222,6 +222,11 @@ Status Disk::set_new_attributes(int fd, const Node& node,
   return sys::futimens(fd, {0, UTIME_OMIT}, node.mtime);
 }
 
+Status Disk::set_mtime(int path_fd, const timespec& mtime) const {
+  TRY(step("utimensat"));
+  return sys::path_set_mtime(path_fd, mtime);
+}
+
 Status Disk::write_file(int dir, const std::string& name,
                         std::string_view bytes, Sync sync) const {
   TRY(step("create"));

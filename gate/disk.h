@@ -75,6 +75,7 @@ class Disk {
   // what `node` has needs to be set, and nothing taken off.
   Status set_new_attributes(int fd, const Node& node,
                             std::vector<std::string>* missed) const;
+  Status set_mtime(int path_fd, const timespec& mtime) const;
   // A file that appears whole under `name`; synced unless a syncfs follows.
   Status write_file(int dir, const std::string& name, std::string_view bytes,
                     Sync sync = Sync::kYes) const;

@@ -10,6 +10,7 @@
 #include "base/escape.h"
 #include "base/sys_file.h"
 #include "diff/git_index.h"
+#include "fs/beneath.h"
 #include "gate/git_rule.h"
 #include "gate/merge.h"
 #include "gate/select_items.h"
@@ -58,7 +59,17 @@ Result<Item> reversed(const Item& item, snapshot::ObjectStore& objects) {
   return back;
 }
 
-// An index that was only refreshed since is taken back like one that was not.
+// Is it there as it was, to be linked with?
+Result<bool> still_stands(const Disk& disk, int root, const Item& item) {
+  auto dir = disk.open_dir(root, item.path.parent());
+  if (!dir && fs::is_absence(dir.error())) return false;
+  if (!dir) return std::unexpected(dir.error());
+  auto now = TRY(disk.look(dir->get(), std::string(item.path.name()), true));
+  return now && difference(*item.old, now->node).empty();
+}
+
+// An index that was only refreshed since is taken back like one that was not; a
+// file that only lent its inode to another name may have changed since.
 Status prepare_undo(const Ground& ground, std::vector<Item>& items,
                     std::vector<std::string>& notes) {
   std::vector<Item> kept;
@@ -72,6 +83,8 @@ Status prepare_undo(const Ground& ground, std::vector<Item>& items,
         continue;
       }
     }
+    if (item.stays() && !TRY(still_stands(disk_of(ground), ground.root, item)))
+      continue;
     kept.push_back(std::move(item));
   }
   items = std::move(kept);
@@ -163,6 +176,37 @@ Status check_not_undone(int state, uint64_t number) {
           .with_hint(fmt::format("`stoplog undo {}` brings it again", *by)));
 }
 
+// Names of one file before a commit are names of one file again after its undo,
+// those that the commit knew.
+class Links {
+ public:
+  explicit Links(const std::vector<Item>& items) {
+    for (const Item& item : items)
+      if (is_linked(item)) ++names_[key(item)];
+  }
+  void tie(const Item& item, Item& back, std::vector<std::string>& notes) {
+    if (!is_linked(item)) return;
+    auto [first, is_new] = first_.emplace(key(item), back.path);
+    if (!is_new) back.link_to = first->second;
+    if (item.has_preimage() && names_[key(item)] < item.old_stat->nlink)
+      notes.push_back(quote_name(back.path.str()) +
+                      " had other names, which the commit did not touch, and "
+                      "is a file of its own now");
+  }
+
+ private:
+  using Key = std::pair<dev_t, uint64_t>;
+  static bool is_linked(const Item& item) {
+    return item.old && item.old_stat && item.old_stat->nlink > 1 &&
+           !item.old->is_dir();
+  }
+  static Key key(const Item& item) {
+    return {item.old_stat->dev, item.old_stat->ino};
+  }
+  std::map<Key, uint32_t> names_;
+  std::map<Key, RelPath> first_;
+};
+
 }  // namespace
 
 Result<std::optional<uint64_t>> newest_undoable(int state) {
@@ -183,26 +227,22 @@ Result<CommitResult> undo(const UndoRequest& request) {
   CommitRecord record = TRY(read_commit(request.ground.state, *number));
   if (request.number) TRY(check_not_undone(request.ground.state, *number));
   std::vector<Item> items;
-  std::map<std::pair<dev_t, uint64_t>, RelPath> links;
+  std::vector<std::string> notes;
+  Links links(record.items);
   Ground ground = request.ground;
+  ground.times = record.dirs;
   for (const Item& item : record.items) {
     // Objects that git may refer to by now are never taken away again.
     if (is_git_object(item.path) && !item.old) continue;
     items.push_back(TRY(reversed(item, *request.ground.objects)));
     if (auto lock = git_lock_for(items.back().path))
       ground.locks.push_back(std::move(*lock));
-    // Names of one file before the commit are names of one file again.
-    if (!item.old_stat || item.old_stat->nlink < 2 || item.old->is_dir())
-      continue;
-    auto [first, is_new] = links.emplace(
-        std::pair(item.old_stat->dev, item.old_stat->ino), items.back().path);
-    if (!is_new) items.back().link_to = first->second;
+    links.tie(item, items.back(), notes);
   }
   CommitMeta meta = request.meta;
   meta.kind = "undo";
   meta.undoes = *number;
   meta.draft = record.meta.draft;
-  std::vector<std::string> notes;
   ground.prepare = [&](std::vector<Item>& all,
                        const std::set<RelPath>& unlocked) -> Status {
     if (!unlocked.empty())
@@ -213,7 +253,8 @@ Result<CommitResult> undo(const UndoRequest& request) {
   CommitResult result =
       TRY(carry_out(ground, std::move(items), meta, request.dry_run));
   for (std::string& note : notes) result.notes.push_back(std::move(note));
-  for (const Item& item : record.items) result.approved.push_back(item.path);
+  for (const Item& item : record.items)
+    if (!item.stays()) result.approved.push_back(item.path);
   return result;
 }
 

@@ -3,6 +3,8 @@
 
 #include <git2.h>
 
+#include <set>
+
 #include "base/escape.h"
 #include "diff/content_hash.h"
 #include "diff/git_library.h"
@@ -75,11 +77,17 @@ Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
   Verified verified = TRY(verify_base(disk, root, copy));
   std::vector<RelPath> merged;
   std::vector<Drift> conflicts;
+  std::set<size_t> gone;
   for (const Drift& drift : verified.drifts) {
     Item& item = copy[drift.item];
     auto refuse = [&](std::string why) {
       conflicts.push_back({drift.path, drift.item, std::move(why)});
     };
+    // What was to be a link of it is a file of its own then.
+    if (item.stays()) {
+      gone.insert(drift.item);
+      continue;
+    }
     auto dir = disk.open_dir(root, item.path.parent());
     std::optional<Standing> now;
     if (dir)
@@ -120,7 +128,9 @@ Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
     merged.push_back(item.path);
   }
   if (!conflicts.empty()) return std::unexpected(drift_error(conflicts));
-  items = std::move(copy);
+  items.clear();
+  for (size_t i = 0; i < copy.size(); ++i)
+    if (!gone.contains(i)) items.push_back(std::move(copy[i]));
   return merged;
 }
 

@@ -8,6 +8,7 @@
 #include "gate/aside.h"
 #include "gate/clearing.h"
 #include "gate/commits.h"
+#include "gate/dir_times.h"
 #include "gate/guard.h"
 #include "snapshot/content_digest.h"
 
@@ -105,16 +106,34 @@ Status Pending::remove_locks() { return remove(kLocksFile); }
 
 namespace {
 
-// What was to be as it is needed no step, and is told as it is.
-Status note_alike(const Ground& ground, const Disk& disk,
-                  CommitRecord& commit) {
-  for (size_t i = 0; i < commit.items.size(); ++i) {
-    const Item& item = commit.items[i];
-    if (!item.fresh || commit.now[i]) continue;
-    auto dir = disk.open_dir(ground.root, item.path.parent());
-    if (!dir) continue;
-    commit.now[i] = TRY(disk.statat(dir->get(), std::string(item.path.name())));
+// The file as it is when the stage is gone, which has names of some.
+Result<std::optional<sys::Stat>> settled(const Ground& ground, const Disk& disk,
+                                         const SwitchRecord& record,
+                                         const RelPath& path) {
+  auto dir = disk.open_dir(ground.root, path.parent());
+  if (!dir) return std::nullopt;
+  auto stat = TRY(disk.statat(dir->get(), std::string(path.name())));
+  if (!stat || stat->nlink < 2 || S_ISDIR(stat->mode)) return stat;
+  for (const LiveOp& live : record.ops)
+    if (holds_old(live) && live.old_id == gate::identity_of(*stat))
+      --stat->nlink;
+  return stat;
+}
+
+// A place kept its mode, or was moved, or needed no step at all: the stat is as
+// of now.
+Status note_kept_inodes(const Ground& ground, const Disk& disk,
+                        const SwitchRecord& record, CommitRecord& commit) {
+  for (const LiveOp& live : record.ops) {
+    if (live.op.kind != Kind::kMove && live.op.kind != Kind::kAttr &&
+        !(live.op.kind == Kind::kPut && live.op.moving))
+      continue;
+    auto stat = TRY(settled(ground, disk, record, live.op.path));
+    if (stat) commit.now[live.op.item] = *stat;
   }
+  for (size_t i = 0; i < commit.items.size(); ++i)
+    if (commit.items[i].fresh && !commit.now[i])
+      commit.now[i] = TRY(settled(ground, disk, record, commit.items[i].path));
   return {};
 }
 
@@ -150,18 +169,8 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
   }
   TRY(disk.step("pack"));
   TRY(pack.finish(Sync::kNo));
-  // A place kept its mode or was moved: the stat is as of now.
-  for (const LiveOp& live : record.ops) {
-    if (live.op.kind != Kind::kMove && live.op.kind != Kind::kAttr &&
-        !(live.op.kind == Kind::kPut && live.op.moving))
-      continue;
-    const RelPath& path = live.op.path;
-    auto dir = disk.open_dir(ground.root, path.parent());
-    if (!dir) continue;
-    auto stat = TRY(disk.statat(dir->get(), std::string(path.name())));
-    if (stat) commit.now[live.op.item] = *stat;
-  }
-  TRY(note_alike(ground, disk, commit));
+  TRY(note_kept_inodes(ground, disk, record, commit));
+  commit.dirs = TRY(look_after(disk, ground.root, record.dirs));
   drop_left_items(commit, untouched);
   TRY(write_commit(ground.state, disk, commit));
   // The pack and the record at once.
@@ -198,8 +207,10 @@ Status keep_late_writes(const Ground& ground, const Disk& disk,
   return {};
 }
 
-Status tidy_up(Pending& pending, StageSet& stages) {
+Status tidy_up(const Ground& ground, const Disk& disk, Pending& pending,
+               StageSet& stages, const CommitRecord& commit) {
   TRY(stages.remove());
+  set_times_of(disk, ground.root, stages.in_tree(), commit.dirs);
   TRY(pending.remove_switch());
   return pending.remove_intent();
 }
@@ -268,10 +279,9 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   TRY(renumber(record, stages, root));
   if (TRY(has_commit(ground.state, record.meta))) {
     // It was done: only tidying up was left.
-    TRY(stages.remove());
-    TRY(pending.remove_switch());
     report.what = RecoverReport::What::kForward;
     report.record = TRY(read_commit(ground.state, record.meta.number));
+    TRY(tidy_up(ground, disk, pending, stages, *report.record));
     return report;
   }
   Switcher switcher(disk, ground.root, record, stages, {});
@@ -290,10 +300,11 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   std::set<RelPath> untouched;
   for (const Left& left : clearing.left()) untouched.insert(left.path);
   report.left = all_of(clearing);
+  set_times(disk, ground.root, record.dirs);
   TRY(stages.sync());
   report.record =
       TRY(finish(ground, disk, record, stages, report.left, untouched));
-  TRY(tidy_up(pending, stages));
+  TRY(tidy_up(ground, disk, pending, stages, *report.record));
   return report;
 }
 
@@ -343,6 +354,8 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk) {
     for (const RelPath& top : intent->stages) places.push_back({false, top});
     TRY(stages.open(places));
     TRY(stages.remove());
+    if (report.record)
+      set_times_of(disk, ground.root, intent->stages, report.record->dirs);
   }
   report.draft = record ? record->meta.draft : intent->draft;
   // A mark of an abort must not outlive it: it would turn the next one back.

@@ -60,7 +60,8 @@ Status keep_late_writes(const Ground& ground, const Disk& disk,
                         const SwitchRecord& record, const StageSet& stages,
                         CommitRecord& commit);
 // The stage and the pending records go; the commit is on record by then.
-Status tidy_up(Pending& pending, StageSet& stages);
+Status tidy_up(const Ground& ground, const Disk& disk, Pending& pending,
+               StageSet& stages, const CommitRecord& commit);
 // Every step back, last first; then the stage is gone. What was left is named,
 // and contents that would be lost are in the object store.
 Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,

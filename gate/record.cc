@@ -13,8 +13,11 @@ namespace {
 
 constexpr std::string_view kPathsMagic = "stoplog locks 1\n";
 constexpr std::string_view kIntentMagic = "stoplog intent 2";
-constexpr std::string_view kSwitchMagic = "stoplog switch 1";
-constexpr std::string_view kCommitMagic = "stoplog commit 1";
+constexpr std::string_view kSwitchMagic = "stoplog switch 2";
+constexpr std::string_view kCommitMagic = "stoplog commit 2";
+// Without the times of directories, which are last.
+constexpr std::string_view kSwitchMagic1 = "stoplog switch 1";
+constexpr std::string_view kCommitMagic1 = "stoplog commit 1";
 
 void put(Writer& w, const timespec& t) {
   w.number(static_cast<uint64_t>(t.tv_sec));
@@ -246,6 +249,27 @@ std::vector<std::optional<sys::Stat>> get_stats(Reader& r) {
   return stats;
 }
 
+void put_dirs(Writer& w, const std::vector<DirTimes>& dirs) {
+  w.number(dirs.size(), 4);
+  for (const DirTimes& dir : dirs) {
+    put(w, dir.path);
+    put(w, dir.now);
+    for (const auto* time : {&dir.before, &dir.want, &dir.after})
+      put_maybe(w, *time);
+  }
+}
+std::vector<DirTimes> get_dirs(Reader& r, bool& valid) {
+  std::vector<DirTimes> dirs;
+  for (size_t n = r.count(); n > 0; --n) {
+    DirTimes& dir = dirs.emplace_back();
+    dir.path = get_path(r, valid);
+    dir.now = get_path(r, valid);
+    for (auto* time : {&dir.before, &dir.want, &dir.after})
+      *time = get_maybe(r, [&] { return get_time(r); });
+  }
+  return dirs;
+}
+
 // Magic, body, XXH3-64 of both.
 std::string seal(const Writer& w) {
   Writer sealed;
@@ -333,11 +357,13 @@ std::string encode(const SwitchRecord& record) {
   w.number(record.ops.size(), 4);
   for (const auto& op : record.ops) put(w, op);
   put_texts(w, record.warnings);
+  put_dirs(w, record.dirs);
   return seal(w);
 }
 
 Result<SwitchRecord> decode_switch(std::string_view bytes) {
-  Reader r(TRY(unseal(bytes, kSwitchMagic)));
+  bool first = bytes.starts_with(kSwitchMagic1);
+  Reader r(TRY(unseal(bytes, first ? kSwitchMagic1 : kSwitchMagic)));
   bool valid = true;
   SwitchRecord record;
   record.meta = get_meta(r);
@@ -352,6 +378,7 @@ Result<SwitchRecord> decode_switch(std::string_view bytes) {
   record.now = get_stats(r);
   for (size_t n = r.count(); n > 0; --n) record.ops.push_back(get_op(r, valid));
   record.warnings = get_texts(r);
+  if (!first) record.dirs = get_dirs(r, valid);
   for (const LiveOp& live : record.ops)
     if (live.op.item >= record.items.size() ||
         live.stage >= record.stages.size())
@@ -377,11 +404,13 @@ std::string encode(const CommitRecord& record) {
     put_maybe(w, left.kept);
   }
   put_texts(w, record.warnings);
+  put_dirs(w, record.dirs);
   return seal(w);
 }
 
 Result<CommitRecord> decode_commit(std::string_view bytes) {
-  Reader r(TRY(unseal(bytes, kCommitMagic)));
+  bool first = bytes.starts_with(kCommitMagic1);
+  Reader r(TRY(unseal(bytes, first ? kCommitMagic1 : kCommitMagic)));
   bool valid = true;
   CommitRecord record;
   record.meta = get_meta(r);
@@ -396,6 +425,7 @@ Result<CommitRecord> decode_commit(std::string_view bytes) {
     record.left.push_back(std::move(left));
   }
   record.warnings = get_texts(r);
+  if (!first) record.dirs = get_dirs(r, valid);
   if (record.now.size() != record.items.size()) valid = false;
   TRY(finished(r, valid, kCommitMagic));
   return record;

@@ -61,6 +61,15 @@ struct StagePlace {
   RelPath dir;  // else: the directory in which ".stoplog-<id>" stands
 };
 
+// The times of a directory in which names come or go (gate/dir_times.h).
+struct DirTimes {
+  RelPath path;  // before the commit
+  RelPath now;   // afterwards: another when it moves
+  std::optional<timespec> before{};
+  std::optional<timespec> want{};   // what it is to be set to
+  std::optional<timespec> after{};  // as the commit left it
+};
+
 struct SwitchRecord {
   CommitMeta meta;
   Identity root;
@@ -70,6 +79,7 @@ struct SwitchRecord {
   std::vector<std::optional<sys::Stat>> now;  // of each item as staged
   std::vector<LiveOp> ops;
   std::vector<std::string> warnings;
+  std::vector<DirTimes> dirs{};
 };
 
 // A path that was neither old nor new and was left as it is.
@@ -87,6 +97,7 @@ struct CommitRecord {
   std::vector<std::optional<sys::Stat>> now;  // parallel to items
   std::vector<Left> left;
   std::vector<std::string> warnings;
+  std::vector<DirTimes> dirs{};
 
   // What the draft's journal must learn.
   std::vector<fs::BaseChange> base_changes() const;

@@ -53,6 +53,7 @@ class Selector {
     TRY(add_directories());
     TRY(check_whole());
     detach_groups();
+    TRY(add_linked());
     return std::move(selection_);
   }
 
@@ -253,6 +254,17 @@ class Selector {
           (change->before && before.contains(change->before->link_group)))
         item.detach = true;
     }
+  }
+
+  // The files that something approved is a new name of.
+  Status add_linked() {
+    std::set<RelPath> wanted;
+    for (const Item& item : selection_.items)
+      if (item.link_to) wanted.insert(*item.link_to);
+    for (const Change& change : set_.unchanged)
+      if (wanted.contains(change.path))
+        selection_.items.push_back(TRY(item_of(change)));
+    return {};
   }
 
   bool turned_above(const RelPath& path) const {

@@ -216,20 +216,76 @@ Status StageSet::make_file(int dir, const std::string& name, const StageOp& op,
   return {};
 }
 
-Status StageSet::make_node(const CommitPlan& plan, const StageOp& op, int stage,
-                           SwitchRecord& record) {
+// Files of others (fs.protected_hardlinks), too many names, another mount. On
+// one mount the stage may have to stand elsewhere, which the caller tries.
+Result<bool> StageSet::link_failed(const CommitPlan& plan, const StageOp& op,
+                                   Error error, SwitchRecord& record) {
   const Item& item = plan.items[op.item];
-  const Node& node = *item.fresh;
-  int dir = TRY(parent_of(stage, op.place));
+  const Item& other =
+      plan.items[op.link_real ? *op.link_real : plan.stage[*op.link_of].item];
+  bool elsewhere = error.err() == EXDEV;
+  if (elsewhere && in_state_ &&
+      TRY(mount_of(item.path.parent())) ==
+          TRY(mount_of(other.base_path().parent())))
+    return std::unexpected(std::move(error));
+  if (!elsewhere && error.err() != EPERM && error.err() != EMLINK)
+    return std::unexpected(std::move(error));
+  if (item.fresh->is_file() && !item.content)
+    return std::unexpected(std::move(error));
+  record.warnings.push_back(fmt::format(
+      "{} could not be made a link of {} and is a file of its own: {}",
+      quote_name(item.path.str()), quote_name(other.path.str()), error.text()));
+  return false;
+}
+
+// Of a file that stands in the real tree: exactly the one that was verified, as
+// it was, and nothing of it is touched but the number of its names.
+Result<bool> StageSet::make_link(const CommitPlan& plan, const StageOp& op,
+                                 int stage, int dir, SwitchRecord& record) {
   std::string name = name_text(op.place);
-  if (op.link_of) {
+  if (!op.link_real) {
     const StageOp& leader = plan.stage[*op.link_of];
+    if (stage_of_[leader.item] != stage_of_[op.item])
+      return link_failed(plan, op, Error(EXDEV), record);
     Fd from = TRY(
         fs::open_deep(stage, parent_text(leader.place), O_PATH | O_DIRECTORY));
-    TRY(disk_.linkat(from.get(), name_text(leader.place), dir, name));
+    Status linked =
+        disk_.linkat(from.get(), name_text(leader.place), dir, name);
+    if (!linked) return link_failed(plan, op, linked.error(), record);
     record.now[op.item] = TRY(disk_.statat(dir, name));
-    return {};
+    return true;
   }
+  const Item& real = plan.items[*op.link_real];
+  Fd from = TRY(disk_.open_dir(root_, real.base_path().parent()));
+  Status linked =
+      disk_.linkat(from.get(), std::string(real.base_path().name()), dir, name);
+  bool gone = !linked && linked.error().err() == ENOENT;
+  if (!linked && !gone) return link_failed(plan, op, linked.error(), record);
+  std::optional<Standing> standing;
+  if (!gone) standing = TRY(disk_.look(dir, name, true));
+  if (!standing || identity_of(standing->stat) != identity_of(*real.old_stat) ||
+      !difference(*real.old, standing->node).empty())
+    return fail(Code::kDrift,
+                "the real tree is not what the draft saw: {} was saved by "
+                "another program during the commit",
+                quote_name(real.base_path().str()));
+  record.now[op.item] = standing->stat;
+  return true;
+}
+
+Status StageSet::make_node(const CommitPlan& plan, const StageOp& op, int stage,
+                           SwitchRecord& record) {
+  int dir = TRY(parent_of(stage, op.place));
+  if ((op.link_of || op.link_real) &&
+      TRY(make_link(plan, op, stage, dir, record)))
+    return {};
+  return make_alone(op, plan.items[op.item], stage, dir, record);
+}
+
+Status StageSet::make_alone(const StageOp& op, const Item& item, int stage,
+                            int dir, SwitchRecord& record) {
+  const Node& node = *item.fresh;
+  std::string name = name_text(op.place);
   switch (node.type) {
     case fs::Type::kFile:
       return make_file(dir, name, op, item, record);
@@ -269,6 +325,7 @@ Status StageSet::fill(const CommitPlan& plan,
           "{} is a network file system: a save from another machine at the "
           "moment of the commit may not be seen",
           kind.name));
+  stage_of_ = stage_of;
   record.now.assign(plan.items.size(), std::nullopt);
   record.places.assign(plan.items.size(), "");
   for (const StageOp& op : plan.stage) {

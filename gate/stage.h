@@ -62,6 +62,13 @@ class StageSet {
   Result<int> parent_of(int stage, const std::string& place);
   Status make_node(const CommitPlan& plan, const StageOp& op, int stage,
                    SwitchRecord& record);
+  Status make_alone(const StageOp& op, const Item& item, int stage, int dir,
+                    SwitchRecord& record);
+  // False: it cannot be linked here, and must be a file of its own.
+  Result<bool> make_link(const CommitPlan& plan, const StageOp& op, int stage,
+                         int dir, SwitchRecord& record);
+  Result<bool> link_failed(const CommitPlan& plan, const StageOp& op,
+                           Error error, SwitchRecord& record);
   Status make_file(int dir, const std::string& name, const StageOp& op,
                    const Item& item, SwitchRecord& record) const;
   static void note_missed(const Item& item,
@@ -79,6 +86,7 @@ class StageSet {
   std::map<uint64_t, uint32_t> by_mount_;  // mount -> stage
   std::vector<StagePlace> places_;
   std::vector<Fd> dirs_;
+  std::vector<uint32_t> stage_of_;  // by item, while they are filled
   // The directory within a stage that was used last.
   int parent_stage_ = -1;
   std::string parent_place_;

@@ -54,7 +54,21 @@ Switcher::Switcher(const Disk& disk, int root, const SwitchRecord& record,
       root_(root),
       record_(record),
       stages_(stages),
-      expected_(std::move(expected)) {}
+      expected_(std::move(expected)) {
+  std::map<std::pair<dev_t, uint64_t>, size_t> real;
+  for (size_t i = 0; i < record_.items.size(); ++i) {
+    const Item& item = record_.items[i];
+    bool keeps = item.old_stat && item.fresh && !item.fresh->is_dir();
+    if (keeps && record_.places[i].empty())
+      real.emplace(std::pair(item.old_stat->dev, item.old_stat->ino), i);
+  }
+  for (size_t i = 0; i < record_.items.size() && !real.empty(); ++i) {
+    const auto& now = record_.now[i];
+    if (record_.places[i].empty() || !now || now->nlink < 2) continue;
+    auto whose = real.find(std::pair(now->dev, now->ino));
+    if (whose != real.end()) shares_.emplace(i, whose->second);
+  }
+}
 
 Result<int> Switcher::parent(const RelPath& path) {
   RelPath dir = path.parent();
@@ -342,6 +356,39 @@ Result<std::optional<std::string>> Switcher::came_out(const LiveOp& live) {
   return what;
 }
 
+Result<Identity> Switcher::identity_at(const RelPath& path) {
+  auto dir = disk_.open_dir(root_, path.parent());
+  if (!dir && is_absent(dir.error())) return Identity{};
+  if (!dir) return std::unexpected(dir.error());
+  return identity_at(dir->get(), name_in(path));
+}
+
+Result<bool> Switcher::is_shared(size_t index, int dir,
+                                 const std::string& name) {
+  auto whose = shares_.find(index);
+  if (whose == shares_.end()) return false;
+  Identity here = TRY(identity_at(dir, name));
+  const Item& real = record_.items[whose->second];
+  if (!here.known()) return false;
+  // Moved by this commit, or not yet.
+  return TRY(identity_at(real.path)) == here ||
+         TRY(identity_at(real.base_path())) == here;
+}
+
+Result<std::vector<Drift>> Switcher::broken_links() {
+  std::vector<Drift> drifts;
+  for (const auto& [index, whose] : shares_) {
+    const Item& item = record_.items[index];
+    const Item& real = record_.items[whose];
+    int dir = TRY(parent(item.path));
+    auto standing = TRY(disk_.look(dir, name_in(item.path), true));
+    bool same = standing && same_content(*item.fresh, standing->node) &&
+                TRY(identity_at(real.path)) == identity_of(standing->stat);
+    if (!same) drifts.push_back({real.path, whose, kSaved});
+  }
+  return drifts;
+}
+
 Result<std::optional<std::string>> Switcher::moved_parent() {
   for (const auto& [path, identity] : expected_) {
     auto dir = disk_.open_dir(root_, path);
@@ -373,6 +420,7 @@ Result<bool> Switcher::is_fresh(const LiveOp& live, int dir,
 
 Result<bool> Switcher::is_staged_tree(size_t index, int dir,
                                       const std::string& name) {
+  if (TRY(is_shared(index, dir, name))) return true;
   const Node& want = *record_.items[index].fresh;
   auto standing = TRY(disk_.look(dir, name, true));
   if (!standing || !same_content(want, standing->node)) return false;

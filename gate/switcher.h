@@ -18,6 +18,10 @@
 // 12, an *aside*): a program that looked in that moment, and saves what it
 // read, would overwrite it. gate/clearing.h keeps and names these.
 //
+// What was staged as a further name of a file of the real tree is that file: it
+// is new when it is the same inode, whatever somebody wrote to it meanwhile by
+// its other name, which has the file still when this one is taken away.
+//
 // Parents are found by openat2 beneath the root without following symlinks and
 // compared with the identity seen before the commit; their fds are kept, so
 // that steps back work in the same directory whatever its name has become.
@@ -37,6 +41,7 @@
 #include "gate/guard.h"
 #include "gate/record.h"
 #include "gate/stage.h"
+#include "gate/verify.h"
 
 namespace stoplog::gate {
 
@@ -52,6 +57,8 @@ class Switcher {
   Result<std::optional<std::string>> came_out(const LiveOp& live);
   Result<std::optional<Left>> revert(const LiveOp& live);
   Result<std::optional<Left>> advance(const LiveOp& live);
+  // Names of files that were there before still are: else what changed.
+  Result<std::vector<Drift>> broken_links();
   // The directories worked in are still where they were: else a sentence.
   Result<std::optional<std::string>> moved_parent();
 
@@ -61,6 +68,8 @@ class Switcher {
   // staged beneath it?
   Result<bool> is_old(const LiveOp& live, int dir, const std::string& name);
   Result<bool> is_fresh(const LiveOp& live, int dir, const std::string& name);
+  // Is it a name of a file that has its own name in the real tree as well?
+  Result<bool> is_shared(size_t item, int dir, const std::string& name);
   // Saves that were moved for a moment; they are held still until released.
   struct Aside {
     RelPath path;
@@ -105,6 +114,8 @@ class Switcher {
   Status make_directory(const LiveOp& live);
   Result<bool> is_staged_tree(size_t item, int dir, const std::string& name);
   Result<Identity> identity_at(int dir, const std::string& name);
+  Result<Identity> identity_at(const RelPath& path);
+  Result<bool> was_edited(const LiveOp& live);
 
   MaybeLeft return_save(const LiveOp& live, int dir, const std::string& name);
   MaybeLeft revert_take(const LiveOp& live);
@@ -133,6 +144,8 @@ class Switcher {
   // Items whose old file left under a guard: nobody can write to it any more.
   std::set<size_t> sealed_;
   std::vector<Aside> asides_;
+  // Items staged as links of files in the real tree, and whose file it is.
+  std::map<size_t, size_t> shares_;
 };
 
 }  // namespace stoplog::gate

@@ -15,6 +15,8 @@ std::string name_in(const RelPath& path) { return std::string(path.name()); }
 constexpr const char* kEdited = "was edited since, and stays as it is";
 constexpr const char* kInTheWay = "has something else in its place now";
 constexpr const char* kGone = "was removed since";
+constexpr const char* kOtherEdited =
+    "was to be a link of a file that was edited since, and is left out";
 
 }  // namespace
 
@@ -30,6 +32,9 @@ Switcher::MaybeLeft Switcher::revert(const LiveOp& live) {
       case Kind::kMove:
         return revert_move(live);
       case Kind::kAttr:
+        // Set before it went back, by one that died then.
+        if (item(live).from && !TRY(identity_at(live.op.path)).known())
+          return std::nullopt;
         return change_attributes(live, *item(live).fresh, *item(live).old);
       case Kind::kRmdir:
         TRY(make_directory(live));
@@ -91,7 +96,9 @@ Switcher::MaybeLeft Switcher::revert_swap(const LiveOp& live) {
   // Held still, so that a save which begins now lands in the file that has the
   // name afterwards.
   Guard guard;
-  if (item(live).fresh->is_file()) guard = TRY(Guard::take(disk_, dir, name));
+  bool shared = TRY(is_shared(live.op.item, dir, name));
+  if (item(live).fresh->is_file() && !shared)
+    guard = TRY(Guard::take(disk_, dir, name));
   if (guard.busy() || !TRY(is_fresh(live, dir, name)))
     return left(live, kEdited);
   bool save = !TRY(is_old(live, stage(live), slot(live)));
@@ -117,7 +124,8 @@ Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
   Identity at = TRY(identity_at(dir, name));
   if (!at.known()) return std::nullopt;
   Guard guard;
-  if (!live.op.moving && item(live).fresh->is_file())
+  bool shared = TRY(is_shared(live.op.item, dir, name));
+  if (!live.op.moving && item(live).fresh->is_file() && !shared)
     guard = TRY(Guard::take(disk_, dir, name));
   bool ours =
       live.op.moving ? at == live.old_id : TRY(is_fresh(live, dir, name));
@@ -256,6 +264,13 @@ Switcher::MaybeLeft Switcher::advance_take(const LiveOp& live) {
   return return_save(live, dir, name);
 }
 
+// What is to come is a file of the real tree, and is not what was approved.
+Result<bool> Switcher::was_edited(const LiveOp& live) {
+  if (live.op.moving || !shares_.contains(live.op.item)) return false;
+  auto standing = TRY(disk_.look(stage(live), slot(live), true));
+  return !standing || !same_content(*item(live).fresh, standing->node);
+}
+
 Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
@@ -276,6 +291,7 @@ Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
     return left(live, kEdited);
   }
   if (!at.known()) return left(live, kGone);
+  if (TRY(was_edited(live))) return left(live, kOtherEdited);
   Guard guard;
   if (item(live).old->is_file()) {
     // Something of another type may stand there now.
@@ -298,6 +314,7 @@ Switcher::MaybeLeft Switcher::advance_put(const LiveOp& live) {
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
   if (TRY(identity_at(stage(live), slot(live))) == want) {
+    if (TRY(was_edited(live))) return left(live, kOtherEdited);
     Status put =
         disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
     if (!put && put.error().err() == EEXIST) return left(live, kInTheWay);

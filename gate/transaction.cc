@@ -5,10 +5,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/escape.h"
 #include "gate/commits.h"
+#include "gate/dir_times.h"
 #include "gate/pending.h"
 #include "gate/stage.h"
 #include "gate/switcher.h"
@@ -56,6 +58,7 @@ class Transaction {
     if (!switched)
       return std::unexpected(take_back(switcher, std::move(switched.error())));
     if (timing != nullptr) timing->switched = Clock::now() - start;
+    set_times(disk_, ground_.root, record_.dirs);
     Status synced = stages_->sync();
     if (!synced)
       return std::unexpected(take_back(switcher, std::move(synced.error())));
@@ -65,7 +68,7 @@ class Transaction {
     if (!record)
       return std::unexpected(take_back(switcher, std::move(record.error())));
     Status tidy = keep_late_writes(ground_, disk_, record_, *stages_, *record);
-    if (tidy) tidy = tidy_up(*pending_, *stages_);
+    if (tidy) tidy = tidy_up(ground_, disk_, *pending_, *stages_, *record);
     if (!tidy)
       record->warnings.push_back(
           "temporary files remain until the next command: " +
@@ -81,6 +84,7 @@ class Transaction {
     sys::Stat root = TRY(sys::fstat(ground_.root));
     record_.root = gate::identity_of(root);
     TRY(assign_stages());
+    TRY(note_times());
     TRY(pending_->write_intent({.id = record_.meta.id,
                                 .draft = record_.meta.draft,
                                 .root = record_.root,
@@ -122,6 +126,16 @@ class Transaction {
     return {};
   }
 
+  Status note_times() {
+    std::vector<DirTimes> dirs = touched_directories(plan_);
+    for (const RelPath& top : stages_->in_tree())
+      if (std::ranges::find(dirs, top, &DirTimes::path) == dirs.end())
+        dirs.push_back({.path = top, .now = top});
+    record_.dirs = TRY(look_before(disk_, ground_.root, std::move(dirs)));
+    give_back(record_.dirs, ground_.times);
+    return {};
+  }
+
   Status switch_over(Switcher& switcher) {
     for (const LiveOp& live : record_.ops) {
       Status done = switcher.perform(live);
@@ -137,6 +151,8 @@ class Transaction {
     for (const LiveOp& live : record_.ops)
       if (auto what = TRY(switcher.came_out(live)))
         drifts.push_back({live.op.path, live.op.item, *what});
+    for (Drift& drift : TRY(switcher.broken_links()))
+      drifts.push_back(std::move(drift));
     if (!drifts.empty()) return std::unexpected(drift_error(drifts));
     if (auto what = TRY(switcher.moved_parent()))
       return fail(Code::kDrift, "{}", *what);

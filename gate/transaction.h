@@ -48,6 +48,9 @@ struct Ground {
   // Lock files of git's protocol, relative to the root, held from before
   // anything is looked at until the commit is done.
   std::vector<RelPath> locks{};
+  // Of the commit that this one takes back: directories are to have their times
+  // again.
+  std::vector<DirTimes> times{};
   // Called under all locks, before anything is verified: may add and drop
   // items. `unlocked` has the lock files that somebody else holds.
   std::function<Status(std::vector<Item>& items,

@@ -328,6 +328,23 @@ TEST_CASE("names of one inode are told as links of the first") {
   CHECK(set.changes[1].link_to == path("a"));
 }
 
+TEST_CASE("a new name of an unchanged file is told as its link") {
+  MemoryView view;
+  auto linked = file("x");
+  linked.link_group = 5;
+  view.base["b"] = file("x");
+  view.base["z"] = file("x");
+  view.change("a", linked);
+  view.change("b", linked);  // another file before, that looked the same
+  view.change("z", linked);  // as it was
+  view.raw[1].replaced = true;
+  ChangeSet set = build(view);
+  CHECK(told(set) == Told{"added a"});
+  CHECK(set.changes[0].link_to == path("z"));
+  REQUIRE(set.unchanged.size() == 1);
+  CHECK(set.unchanged[0].path == path("z"));
+}
+
 TEST_CASE("the digest changes with every byte that matters and no other") {
   auto digest = [](auto edit) {
     MemoryView view;

@@ -230,6 +230,23 @@ TEST_CASE("links are one group and a write to a half seen one detaches") {
   CHECK(text_of(*v.view->draft_state(at("unseen"))) == "A");
 }
 
+TEST_CASE("a name seen in an untouched directory is changed by a write") {
+  TreeFixture f;
+  f.base.write("a", "a");
+  f.base.mkdir("d");
+  f.base.mkdir("d/e");
+  stdfs::create_hard_link(f.base / "a", f.base / "d/e/b");
+  f.open();
+  CHECK(f.at("a") == f.at("d/e/b"));
+  // No look at it after the write: the kernel has its name.
+  f.write("a", "A");
+  auto v = view_of(f);
+  CHECK(v.paths == "a d/e/b");
+  CHECK_FALSE(v.changes["a"].detaches_links);
+  CHECK(v.changes["a"].after->link_group ==
+        v.changes["d/e/b"].after->link_group);
+}
+
 TEST_CASE("a changed mode is a change with the content of the base") {
   TreeFixture f;
   f.base.write("run.sh", "echo");

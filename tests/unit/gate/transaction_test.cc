@@ -34,6 +34,11 @@ void make_mixed(Site& site) {
   put(site.ws + "/link1", "linked");
   ::link((site.ws + "/link1").c_str(), (site.ws + "/link2").c_str());
   std::filesystem::create_symlink("keep", site.ws + "/symlink");
+  put(site.ws + "/named", "gets other names", 0640);
+  put(site.ws + "/relinked", "was a file of its own");
+  put(site.ws + "/two-names", "one goes");
+  ::link((site.ws + "/two-names").c_str(), (site.ws + "/dir/goes").c_str());
+  put(site.ws + "/moved-linked", "moved and linked");
   site.branch();
   const std::string& d = site.draft;
   put(d + "/edit", "new text, longer");
@@ -55,10 +60,23 @@ void make_mixed(Site& site) {
   ::rename((d + "/brought").c_str(), (d + "/empty").c_str());
   std::filesystem::remove(d + "/symlink");
   std::filesystem::create_symlink("edit", d + "/symlink");
+  auto link = [&](const char* from, const char* to) {
+    ::unlink((d + to).c_str());
+    REQUIRE(::link((d + from).c_str(), (d + to).c_str()) == 0);
+  };
+  link("/named", "/again");
+  link("/named", "/newdir/deep/linked");
+  link("/named", "/relinked");
+  link("/new", "/dir/new-too");
+  ::unlink((d + "/dir/goes").c_str());
+  ::rename((d + "/moved-linked").c_str(), (d + "/was-moved").c_str());
+  link("/was-moved", "/dir/of-moved");
+  ::chmod((d + "/was-moved").c_str(), 0600);
 }
 // A directory over another one comes name by name (diff/normalize.h).
 const std::map<std::string, std::string> kMoved = {
     {"dir/moved", "move-me"},
+    {"was-moved", "moved-linked"},
     {"empty/in", "brought/in"},
     {"empty/sub", "brought/sub"}};
 
@@ -93,7 +111,8 @@ TEST_CASE("every replaced content is in the object store afterwards") {
     kept.insert(*bytes);
   }
   CHECK(kept == std::set<std::string>{"old text", "to be deleted", "x", "y",
-                                      "was a file", "inside", "linked"});
+                                      "was a file", "inside", "linked",
+                                      "was a file of its own", "one goes"});
 }
 
 TEST_CASE("drift stops a commit before anything is written") {
@@ -329,6 +348,7 @@ TEST_CASE("SIGKILL during a roll-back leaves all old or all new") {
     auto recovered = recover(site.ground());
     INFO("call " << k << " of the roll-back");
     REQUIRE(recovered);
+    INFO(recovered->text());
     CHECK(recovered->left.empty());
     auto now = tree(site.ws);
     CHECK((now == old_tree || now == new_tree));

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ inline std::string get(const std::string& path) {
 // Every path with type, mode, links and content: equal trees, equal text.
 inline std::map<std::string, std::string> tree(const std::string& top) {
   std::map<std::string, std::string> all;
-  std::map<ino_t, std::string> first;
+  std::map<ino_t, std::set<std::string>> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
     struct stat st{};
     ::lstat(entry.path().c_str(), &st);
@@ -51,21 +52,27 @@ inline std::map<std::string, std::string> tree(const std::string& top) {
     if (S_ISREG(st.st_mode)) text += ":" + get(entry.path());
     if (S_ISLNK(st.st_mode))
       text += "->" + std::filesystem::read_symlink(entry.path()).string();
-    if (S_ISREG(st.st_mode) && st.st_nlink > 1)
+    if (S_ISREG(st.st_mode) && st.st_nlink > 1) {
       text += fmt::format(" links={}", st.st_nlink);
+      names[st.st_ino].insert(name);
+    }
     all.emplace(name, text);
   }
+  for (const auto& [ino, group] : names)
+    for (const std::string& name : group) all[name] += " of " + *group.begin();
   return all;
 }
 
+inline std::optional<Sha256Digest> digest_of(const fs::NodeState& state) {
+  if (!state.content) return std::nullopt;
+  return *snapshot::content_digest(*state.content);
+}
+
 // What a view says, as wanted items; the draft's side is all approved.
-inline std::vector<Item> items_of(const fs::View& view) {
-  auto digest = [](const fs::NodeState& state) -> std::optional<Sha256Digest> {
-    if (!state.content) return std::nullopt;
-    return *snapshot::content_digest(*state.content);
-  };
+inline std::vector<Item> items_of(const fs::View& view,
+                                  std::map<uint64_t, RelPath> leaders = {}) {
+  auto digest = digest_of;
   std::vector<Item> items;
-  std::map<uint64_t, RelPath> leaders;
   auto changes = std::move(*view.changes());
   for (const fs::RawChange& change : changes) {
     Item item;
@@ -120,7 +127,34 @@ struct Site {
   }
   std::vector<Item> items(std::map<std::string, std::string> moved = {}) const {
     auto view = fs::view_of_directories(root.get(), side.get(), moved);
-    return items_of(*view);
+    std::set<std::string> changed;
+    auto changes = std::move(*view->changes());
+    for (const fs::RawChange& change : changes)
+      changed.insert(change.path.str());
+    // Files that are as they were, and may have new names.
+    std::map<uint64_t, RelPath> leaders;
+    std::vector<Item> kept;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(draft)) {
+      std::string name = entry.path().string().substr(draft.size() + 1);
+      if (changed.contains(name)) continue;
+      RelPath path = std::move(*RelPath::parse(name));
+      auto state = std::move(**fs::state_beneath(side.get(), path));
+      auto real = std::move(*fs::state_beneath(root.get(), path));
+      if (state.link_group == 0 || !real) continue;
+      leaders.emplace(state.link_group, path);
+      Item item;
+      item.path = path;
+      item.old = item.fresh = node_of(*real, digest_of(*real));
+      kept.push_back(std::move(item));
+    }
+    std::vector<Item> all = items_of(*view, leaders);
+    std::set<RelPath> used;
+    for (const Item& item : all)
+      if (item.link_to) used.insert(*item.link_to);
+    for (Item& item : kept)
+      if (used.contains(item.path)) all.push_back(std::move(item));
+    return all;
   }
   Ground ground(const Disk* disk = nullptr) {
     return Ground{.root = root.get(),
