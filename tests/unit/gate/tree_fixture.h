@@ -139,10 +139,10 @@ struct Site {
       std::string name = entry.path().string().substr(draft.size() + 1);
       if (changed.contains(name)) continue;
       RelPath path = std::move(*RelPath::parse(name));
-      auto state = std::move(**fs::state_beneath(side.get(), path));
+      auto held = std::move(**fs::state_beneath(side.get(), path));
       auto real = std::move(*fs::state_beneath(root.get(), path));
-      if (state.link_group == 0 || !real) continue;
-      leaders.emplace(state.link_group, path);
+      if (held.link_group == 0 || !real) continue;
+      leaders.emplace(held.link_group, path);
       Item item;
       item.path = path;
       item.old = item.fresh = node_of(*real, digest_of(*real));
