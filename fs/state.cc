@@ -127,7 +127,8 @@ void State::remove(Serial serial) {
 }
 
 void State::index(const Held& node) {
-  if (node.base && !node.is_dir() && node.base->nlink > 1)
+  // What a rollback took away is another file than the real one that it was.
+  if (node.base && !node.is_dir() && node.base->nlink > 1 && !node.is_dead())
     identities_.emplace(identity_of(*node.base), node.serial);
 }
 

@@ -115,7 +115,7 @@ struct Tree::Impl {
   void unname_one(Slot slot, Slot parent, std::string_view name);
   void prefer_name(Slot slot, Slot parent, std::string_view name);
   // After a rollback: untouched nodes lose the names that are not shown now.
-  void check_names();
+  void check_names(std::vector<Invalidation>& out);
   // True: somebody on the host gave an untouched file a second name.
   bool note_links(Slot slot, const sys::Stat& st);
   void become_held(Slot slot, Serial serial);

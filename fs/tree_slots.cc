@@ -179,7 +179,7 @@ void Tree::Impl::unname_one(Slot slot, Slot parent, std::string_view name) {
 }
 
 // A name is shown when its directory is and the draft says nothing about it.
-void Tree::Impl::check_names() {
+void Tree::Impl::check_names(std::vector<Invalidation>& out) {
   enum : uint8_t { kUnknown, kShown, kLost };
   std::vector<uint8_t> known(slots_.size(), kUnknown);
   auto shown = [&](auto& self, Slot dir, std::string_view name) -> bool {
@@ -199,13 +199,26 @@ void Tree::Impl::check_names() {
   for (Slot slot = 2; slot < slots_.size(); ++slot) {
     Live& live = slots_[slot];
     if (!live.used || live.serial != 0 || live.parent == 0) continue;
+    // The draft holds this file by another of its names: this one leads there,
+    // and the kernel must be told, for no held directory knows it.
+    sys::Stat st;
+    st.dev = live.dev;
+    st.ino = live.lower_ino;
+    st.btime = live.btime;
+    bool held = live.links && state_.by_identity(st) != 0;
+    auto gone = [&](Slot parent, const std::string& name) {
+      if (held)
+        out.push_back({.kind = Invalidation::Kind::kDrop,
+                       .node = id_of(parent),
+                       .name = name});
+      return held || !shown(shown, parent, name);
+    };
     auto [begin, end] = aliases_.equal_range(slot);
     lost.clear();
     for (auto it = begin; it != end; ++it)
-      if (!shown(shown, it->second.parent, it->second.name))
-        lost.push_back(it->second);
+      if (gone(it->second.parent, it->second.name)) lost.push_back(it->second);
     for (const Alias& alias : lost) unname_one(slot, alias.parent, alias.name);
-    live.unlinked = !shown(shown, live.parent, live.name);
+    live.unlinked = gone(live.parent, std::string(live.name));
     if (!live.unlinked) continue;
     // Another of its names will do.
     live.unlinked = !aliases_.contains(slot);

@@ -166,7 +166,7 @@ void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
       node.type = held->mode & S_IFMT;
     }
   }
-  check_names();
+  check_names(out);
   dir_fds_.clear();
   file_fds_.clear();
   {

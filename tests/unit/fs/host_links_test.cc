@@ -72,3 +72,37 @@ TEST_CASE("a file that moved on the host has no second name") {
   CHECK(f.write("d/again", "2") == 0);
   CHECK(f.read("here") == "2");
 }
+
+TEST_CASE("going back shows what was held at every name of a real file") {
+  TreeFixture f;
+  f.base.mkdir("q");
+  f.base.write("a", "base");
+  stdfs::create_hard_link(f.base / "a", f.base / "q/twin");
+  f.open();
+  Position before = f.tree->mark(MarkKind::kNamed, 0, "")->position;
+  CHECK(f.write("a", "held") == 0);
+  Position held = f.tree->mark(MarkKind::kNamed, 0, "")->position;
+  REQUIRE(f.tree->rollback(before));
+  CHECK(f.read("q/twin") == "base");
+  REQUIRE(f.tree->rollback(held));
+  CHECK(f.read("a") == "held");
+  CHECK(f.read("q/twin") == "held");
+}
+
+TEST_CASE("a late write to what a rollback took away shows at no name") {
+  TreeFixture f;
+  f.base.mkdir("q");
+  f.base.write("a", "base");
+  stdfs::create_hard_link(f.base / "a", f.base / "q/twin");
+  f.open();
+  Position before = f.tree->mark(MarkKind::kNamed, 0, "")->position;
+  REQUIRE(
+      f.tree->setattr(f.at("a"), {.set = kSetMode, .mode = 0600}, f.caller));
+  NodeId open = f.at("a");
+  REQUIRE(f.tree->rollback(before));
+  std::string_view text = "late";
+  (void)f.tree->write(open, 0, std::as_bytes(std::span(text)), {});
+  CHECK(f.read("a") == "base");
+  CHECK(f.read("q/twin") == "base");
+  CHECK(f.attr("a").nlink == 2);
+}
