@@ -40,7 +40,8 @@ SharedText text_or_nothing(const Side& side) {
   return side.text ? side.text : nothing;
 }
 
-Result<Side> side_of(const State& state, uint64_t max_literal) {
+// With its id when it is no larger than `max_id`.
+Result<Side> side_of(const State& state, uint64_t max_id) {
   Side side;
   if (!is_blob(state)) return side;
   side.exists = true;
@@ -53,11 +54,20 @@ Result<Side> side_of(const State& state, uint64_t max_literal) {
       side.text = shared(TRY(read_content(*side.content, kTextLimit)));
   }
   side.size = side.text ? side.text->size() : side.content->size();
+  if (max_id == 0) return side;
   if (side.text) {
     side.id = hex(git_blob_id(*side.text));
-  } else if (side.size <= max_literal) {
+  } else if (side.size <= max_id) {
     side.id = hex(TRY(git_blob_id(*side.content)));
   }
+  return side;
+}
+
+// A side whose content nobody needs.
+Result<Side> head_of(const State& state) {
+  Side side;
+  side.exists = true;
+  side.mode = git_mode(state);
   return side;
 }
 
@@ -75,7 +85,6 @@ std::string name_line(std::string_view mark, std::string_view prefix,
 // `git apply`; for a reader.
 unsigned similarity(const Side& before, const Side& after,
                     const std::vector<Edit>* known) {
-  if (before.id == after.id && before.id != kNoId) return 100;
   if (!before.text || !after.text || before.text->empty() ||
       after.text->empty())
     return 0;
@@ -95,9 +104,10 @@ class FilePatch {
             std::vector<std::string>& left_out, const Sink& sink)
       : options_(options), known_(known), left_out_(left_out), sink_(sink) {}
 
-  // `old_path` and `path` differ for a rename only.
+  // `old_path` and `path` differ for a rename only. `same`: both sides have the
+  // same content, which was not read then.
   Status write(const RelPath& old_path, const RelPath& path, Side before,
-               Side after) {
+               Side after, bool same) {
     bool renamed = old_path != path;
     std::string head =
         fmt::format("diff --git {} {}\n", quote_name("a/" + old_path.str()),
@@ -114,16 +124,15 @@ class FilePatch {
     if (renamed)
       head +=
           fmt::format("similarity index {}%\nrename from {}\nrename to {}\n",
-                      similarity(before, after, known_),
+                      same ? 100 : similarity(before, after, known_),
                       quote_name(old_path.str()), quote_name(path.str()));
-    bool same = before.exists && after.exists && before.id == after.id &&
-                before.id != kNoId;
     if (same && same_mode && !renamed) return {};
     sink_(head);
     if (same) return {};
-    sink_(fmt::format(
-        "index {}..{}{}\n", before.id, after.id,
-        before.exists && after.exists && same_mode ? " " + before.mode : ""));
+    bool keeps_mode = before.exists && after.exists && same_mode;
+    if (options_.exact)
+      sink_(fmt::format("index {}..{}{}\n", before.id, after.id,
+                        keeps_mode ? " " + before.mode : ""));
     return write_content(old_path, path, std::move(before), std::move(after));
   }
 
@@ -148,7 +157,7 @@ class FilePatch {
       if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
     }
     bool too_much = std::max(before.size, after.size) > options_.max_literal;
-    if (too_much || !options_.literals) {
+    if (too_much || !options_.exact) {
       sink_(fmt::format(
           "Binary files {} and {} differ\n",
           before.exists ? quote_name("a/" + old_path.str()) : "/dev/null",
@@ -231,19 +240,23 @@ std::string git_mode(const State& state) {
 Status write_file_patch(const Change& change, const FilePatchOptions& options,
                         std::vector<std::string>& left_out, const Sink& sink) {
   name_unsayable(change, left_out);
-  Side before = TRY(side_of(change.before, options.max_literal));
-  Side after = TRY(side_of(change.after, options.max_literal));
-  if (!before.exists && !after.exists) return {};
   const RelPath& old_path = change.from ? *change.from : change.path;
-  bool retyped = before.exists && after.exists &&
-                 change.before->type != change.after->type;
+  bool both = is_blob(change.before) && is_blob(change.after);
+  bool retyped = both && change.before->type != change.after->type;
+  bool same = both && !retyped && !change.content_changed;
+  const uint64_t max_id = options.exact ? options.max_literal : 0;
+  Side before =
+      TRY(same ? head_of(change.before) : side_of(change.before, max_id));
+  Side after =
+      TRY(same ? head_of(change.after) : side_of(change.after, max_id));
+  if (!before.exists && !after.exists) return {};
   FilePatch patch(options, retyped ? nullptr : change.edits.get(), left_out,
                   sink);
   if (!retyped)
     return patch.write(old_path, change.path, std::move(before),
-                       std::move(after));
-  TRY(patch.write(old_path, old_path, std::move(before), {}));
-  return patch.write(change.path, change.path, {}, std::move(after));
+                       std::move(after), same);
+  TRY(patch.write(old_path, old_path, std::move(before), {}, false));
+  return patch.write(change.path, change.path, {}, std::move(after), false);
 }
 
 Result<unsigned> similarity_of(const Change& change) {

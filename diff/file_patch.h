@@ -12,7 +12,9 @@ namespace stoplog::diff {
 struct FilePatchOptions {
   unsigned context = 3;
   uint64_t max_literal = 1ull << 30;
-  bool literals = true;  // false: only say that binary files differ
+  // False, for eyes: only say that binary files differ, and leave git's names
+  // of blobs out, which take a quarter of the work and of a line's width.
+  bool exact = true;
 };
 
 // What git cannot say of the change is appended to `left_out` as a sentence.

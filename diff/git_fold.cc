@@ -347,22 +347,32 @@ class Folder {
     return {};
   }
 
-  // First parents, newest first, as far as the commits are loose.
+  // First parents, newest first, as far as the commits are loose. Where the old
+  // place is not met, those alone that the draft made: a new branch did not
+  // gain all that was there before it. The first tells where it is.
   void find_subjects(RefMove& move) {
     std::string at = move.to.value_or("");
     std::set<std::string> seen;
+    size_t made = 0;
     while (is_git_id(at) && at != move.from && seen.insert(at).second &&
            move.subjects.size() < kSubjects &&
            subjects_read_++ < kSubjectsRead) {
-      auto bytes =
-          read(Side::kDraft, "objects/" + at.substr(0, 2) + "/" + at.substr(2),
-               kCommitLimit);
-      if (!bytes || bytes->empty()) return;
+      std::string name = "objects/" + at.substr(0, 2) + "/" + at.substr(2);
+      auto bytes = read(Side::kDraft, name, kCommitLimit);
+      if (!bytes || bytes->empty()) break;
       auto commit = parse_loose_commit(*bytes);
-      if (!commit) return;
+      if (!commit) break;
+      made += made == move.subjects.size() && is_new(name);
       move.subjects.push_back(commit->subject);
       at = commit->parents.empty() ? "" : commit->parents[0];
     }
+    if (at != move.from && !move.subjects.empty())
+      move.subjects.resize(std::max<size_t>(made, 1));
+  }
+
+  bool is_new(const std::string& rel) const {
+    auto it = by_name_.find(rel);
+    return it != by_name_.end() && !it->second->before;
   }
 
   Result<Change> make_row() {

@@ -125,7 +125,7 @@ Status write_change(const Change& change, const RenderOptions& options,
   write_remarks(change, options, sink);
   if (change.git || change.is_moved_directory()) return {};
   Colouring colouring(options, sink);
-  FilePatchOptions file{.context = options.context, .literals = false};
+  FilePatchOptions file{.context = options.context, .exact = false};
   std::vector<std::string> left_out;
   TRY_CTX(
       write_file_patch(change, file, left_out,

@@ -12,6 +12,21 @@ namespace {
 // Changes that are looked at together.
 constexpr size_t kBatch = 4096;
 
+// Paths of all changes together. Directories in directories have as many bytes
+// of path as the square of their depth: 20,000 of them would take 50 GB.
+constexpr uint64_t kPathBytes = 1ull << 30;
+
+Status count_path(uint64_t& bytes, const std::string& path) {
+  bytes += path.size();
+  if (bytes <= kPathBytes) return {};
+  return std::unexpected(
+      Error(Code::kUnsupported,
+            "directories in directories: the paths of all that changed have "
+            "more than 1 GiB together")
+          .with_hint("`stoplog rollback` goes back to before the command that "
+                     "made them"));
+}
+
 // Names of a node that nobody touched and that no other than it has are no
 // changes.
 bool tells(const Held& node, const Link& link) {
@@ -58,11 +73,13 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
   return change;
 }
 
-Status JournalView::add_node(const Held& node, Found& found) const {
+Status JournalView::add_node(const Held& node, Found& found,
+                             uint64_t& bytes) const {
   for (size_t i = 0; i < node.links.size(); ++i) {
     if (!tells(node, node.links[i])) continue;
     auto path = state_.path_of(node, i);
     if (!path) continue;
+    TRY(count_path(bytes, *path));
     RawChange change = TRY(change_at(node, i, *path));
     RelPath key = change.path;
     found.insert_or_assign(std::move(key), std::move(change));
@@ -137,8 +154,9 @@ Status JournalView::note_drift(RawChange& change, const Left& left,
 
 Result<std::vector<RawChange>> JournalView::changes() const {
   Found found;
+  uint64_t bytes = 0;
   for (const auto& [serial, node] : state_.nodes())
-    if (serial != kRootSerial) TRY(add_node(*node, found));
+    if (serial != kRootSerial) TRY(add_node(*node, found, bytes));
   if (state_.root().is_touched()) {
     RawChange change;
     change.before = TRY(real_state_at(base_, {}));
@@ -166,12 +184,14 @@ Status JournalView::each_change(
     const std::function<Status(RawChange)>& visit) const {
   std::vector<Spot> places;
   bool apart = !state_.root().is_touched();
+  uint64_t bytes = 0;
   for (const auto& [serial, node] : state_.nodes()) {
     if (serial == kRootSerial) continue;
     for (size_t i = 0; apart && i < node->links.size(); ++i) {
       if (!tells(*node, node->links[i])) continue;
       auto path = state_.path_of(*node, i);
       if (!path) continue;
+      TRY(count_path(bytes, *path));
       std::optional<std::string> origin;
       if (node->base) origin = state_.base_path(node->links[i]);
       apart = !origin || *origin == *path;

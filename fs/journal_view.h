@@ -91,7 +91,7 @@ class JournalView : public DraftView {
   Result<RawChange> change_at(const Held& node, size_t link,
                               const std::string& path,
                               Seen* seen = nullptr) const;
-  Status add_node(const Held& node, Found& found) const;
+  Status add_node(const Held& node, Found& found, uint64_t& bytes) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,
                      Found& found) const;
   // Base paths whose node has another path in the draft.

@@ -138,6 +138,18 @@ look 512 "$T/out" status --json
 same 'danger' "$(jq -r '.changes[0].risks[0].level' "$T/out")" 'the deep danger'
 look 512 "$T/out" diff
 fresh
+# Deeper than anybody can look: refused and said, and the draft can be left.
+within_draft "
+import os
+for n in range(4000):
+    os.mkdir('d' * 200); os.chdir('d' * 200)"
+for form in 'status' 'diff' 'commit -a -y'; do
+  # shellcheck disable=SC2086
+  not sl $form >"$T/out" 2>&1
+  grep -q 'directories in directories' "$T/out" || fail "$form: $(head -c 300 "$T/out")"
+done
+sl rollback >/dev/null 2>&1 || fail 'there is no way back'
+sl status 2>&1 | grep -q 'nothing changed' || fail 'the way back leads elsewhere'
 within_draft "
 open('package.json', 'w').write('{\"scripts\":{\"postinstall\":' + '[' * 100000 + ']' * 100000 + '}}')
 open('tsconfig.json', 'w').write('[' * 1000000)"

@@ -82,6 +82,21 @@ TEST_CASE("a commit moves the branch and names its subject") {
   CHECK(set.changes.size() == 2);  // and b.c
 }
 
+TEST_CASE("a new branch gained what the draft made and not what was there") {
+  Repository repo;
+  repo.in_draft("commit -q --allow-empty -m second");
+  repo.in_draft("branch side");
+  repo.in_draft("branch old HEAD~1");
+  ChangeSet set = repo.build();
+  std::map<std::string, std::vector<std::string>> subjects;
+  for (const RefMove& ref : git_row(set).refs)
+    subjects[ref.name] = ref.subjects;
+  using Subjects = std::vector<std::string>;
+  CHECK(subjects["refs/heads/main"] == Subjects{"second"});
+  CHECK(subjects["refs/heads/side"] == Subjects{"second"});
+  CHECK(subjects["refs/heads/old"] == Subjects{"first"});
+}
+
 TEST_CASE("staging alone is told by the index and a branch switch by HEAD") {
   Repository repo;
   repo.in_draft("rm -q --cached a.c");

@@ -193,3 +193,21 @@ TEST_CASE("a mode that git does not keep is named beside other changes") {
   REQUIRE(report->not_in_patch.size() == 1);
   CHECK(report->not_in_patch[0].find("git does not keep") != std::string::npos);
 }
+
+TEST_CASE("a rename of what is too large for a patch is only a rename") {
+  MemoryView view;
+  auto content = std::make_shared<SparseContent>(4ull << 30, 0, "x");
+  view.base["a"] = file(content);
+  view.change("b", file(content), "a");
+  ChangeSet set = build(view, {.digest = false, .risks = false});
+  uint64_t read = content->bytes_read;
+  std::string out;
+  auto report =
+      write_patch(view, set, {}, [&](std::string_view s) { out += s; });
+  REQUIRE(report);
+  CHECK(report->not_in_patch.empty());
+  CHECK(out ==
+        "diff --git a/a b/b\nsimilarity index 100%\nrename from a\n"
+        "rename to b\n");
+  CHECK(content->bytes_read == read);
+}

@@ -3,6 +3,7 @@
 
 #include "base/strings.h"
 #include "catch_shim.h"
+#include "diff/patch.h"
 #include "diff/render.h"
 #include "memory_view.h"
 
@@ -251,6 +252,24 @@ TEST_CASE("colour and tabs and wide characters on the terminal") {
   CHECK(text.find("\x1b[31m-a       b\x1b[m\n") != std::string::npos);
   CHECK(text.find("\x1b[32m+\u65e5      b\x1b[m\n") != std::string::npos);
   CHECK(text.find("\x1b[36m@@ -1 +1 @@\x1b[m\n") != std::string::npos);
+}
+
+TEST_CASE("names of blobs are for programs and not for eyes") {
+  MemoryView view;
+  view.base["a"] = file("old\n");
+  view.change("a", file("new\n"));
+  auto set = build_change_set(view, {});
+  REQUIRE(set);
+  std::string seen, exact;
+  RenderOptions options;
+  options.terminal = true;
+  REQUIRE(render_terminal(view, *set, options,
+                          [&](std::string_view s) { seen += s; }));
+  CHECK(seen ==
+        "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n");
+  REQUIRE(write_patch(view, *set, {}, [&](std::string_view s) { exact += s; }));
+  CHECK(exact.find("\nindex 3367afdbbf91e638efe983616377c60477cc6612..") !=
+        std::string::npos);
 }
 
 TEST_CASE("content cannot pass for a header on the terminal") {
