@@ -5,6 +5,7 @@ and the daemon's memory for each node that the kernel holds.
 
 Adds to `samples` as the workloads do; the first column is the plain tool.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -151,6 +152,24 @@ def one_round(options, place, lower, count, samples, missing):
         shutil.rmtree(work, ignore_errors=True)
 
 
+def commit_alone(options, place, count, samples, missing):
+    """The commit itself, without the program around it, beside `cp -a` and sync of
+    the same files: until durable, until the stage is clean, and the switch, in
+    which readers may see a mixture."""
+    if not os.access(options.commit, os.X_OK):
+        missing.append(f"commit: {options.commit} is not built")
+        return
+    for kind in ("replace", "create"):
+        out = sh(options.commit, place, str(count), kind, "1",
+                 stdout=subprocess.PIPE, text=True).stdout
+        found = json.loads(out)
+        for part, key in (("until durable", "durable_ms"), ("until clean", "clean_ms"),
+                          ("the switch", "switch_ms")):
+            name = f"{kind} {count} files, {part}"
+            add(samples, name, "plain tool", found["copy_sync_ms"] / 1e3)
+            add(samples, name, "stoplog", found[key] / 1e3)
+
+
 def node_memory(options, place, lower):
     """Bytes of the daemon for each node of an unchanged tree that was walked."""
     view = Stoplog(options)
@@ -174,6 +193,7 @@ def measure(options, place, samples, missing):
         small_draft(options, place, samples)
         for number in range(max(1, options.rounds // 2)):
             one_round(options, place, lower, options.changed, samples, missing)
+            commit_alone(options, place, options.changed, samples, missing)
             print(f"program: round {number + 1}", file=sys.stderr)
         return node_memory(options, place, lower)
     except (subprocess.CalledProcessError, OSError) as error:

@@ -39,6 +39,7 @@ def parse(argv):
     p.add_argument("--out", metavar="STEM", help="default build/bench/FILESYSTEM")
     p.add_argument("--stoplog", default="build/stoplog", help=argparse.SUPPRESS)
     p.add_argument("--ops", default="build/bench/bench_ops", help=argparse.SUPPRESS)
+    p.add_argument("--commit", default="build/bench/bench_commit", help=argparse.SUPPRESS)
     o = p.parse_args(argv)
     o.rounds = o.rounds or (3 if o.quick else 7)
     o.files = o.files or (4000 if o.quick else 20000)
@@ -48,6 +49,7 @@ def parse(argv):
     o.launches = 10 if o.quick else 50
     o.changed = 2000 if o.quick else 10000
     o.stoplog, o.ops = os.path.abspath(o.stoplog), os.path.abspath(o.ops)
+    o.commit = os.path.abspath(o.commit)
     o.out = o.out or f"build/bench/{o.on}"
     return o
 
