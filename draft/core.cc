@@ -140,7 +140,7 @@ Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio,
   job->begin =
       TRY(session_->tree().mark(fs::MarkKind::kCommandBegin, job->command, ""));
   last_command_ = job->command;
-  job->before = session_->tree().stats();
+  job->before = session_->workspace_stats();
   job->home_before = session_->home_tree().stats();
   job->running = TRY(session_->zygote().spawn(command_spec(request), fds));
   RunStarted started{.command = job->command,
@@ -232,9 +232,11 @@ Outcome Core::describe_outcome(const Job& job, const jail::Outcome& outcome,
   out.cpu_ms = outcome.cpu_ms;
   out.cpu_user_ms = outcome.cpu_user_ms;
   out.cpu_system_ms = outcome.cpu_system_ms;
-  const fs::Stats now = session_->tree().stats();
+  const fs::Stats now = session_->workspace_stats();
   const fs::Stats home = session_->home_tree().stats();
-  out.read_bytes = now.read_bytes - job.before.read_bytes;
+  // What our walk reads in this moment may be counted on one side alone.
+  out.read_bytes =
+      std::max(now.read_bytes, job.before.read_bytes) - job.before.read_bytes;
   out.written_bytes = now.written_bytes - job.before.written_bytes;
   out.refused_disk = now.refused_bytes - job.before.refused_bytes +
                      home.refused_bytes - job.home_before.refused_bytes;

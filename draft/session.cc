@@ -6,6 +6,8 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/sys_file.h"
 #include "draft/jail_setup.h"
@@ -77,7 +79,9 @@ Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
   for (const std::string& line : session->zygote_->left_out())
     session->notes_text_.push_back(line);
   // To open what a rule denies would be told as an attempt.
-  session->warmer_.start(session->mount_path_, context.shape.deny.empty());
+  session->warmer_.start(
+      session->mount_path_, context.shape.deny.empty(),
+      [server = session->server_.get()](pid_t p) { server->set_warmer(p); });
   return session;
 }
 
@@ -224,6 +228,12 @@ void Session::close() {
 }
 
 Session::~Session() { close(); }
+
+fs::Stats Session::workspace_stats() const {
+  fs::Stats stats = tree_->stats();
+  stats.read_bytes -= std::min(stats.read_bytes, server_->warmed_bytes());
+  return stats;
+}
 
 bool Session::is_stale() const {
   auto opened = sys::fstat(base_.get());

@@ -39,6 +39,8 @@ class Session {
 
   fs::Tree& tree() { return *tree_; }
   const fs::Tree& tree() const { return *tree_; }
+  // What was read and written in the workspace, without our own walk.
+  fs::Stats workspace_stats() const;
   fs::Tree& home_tree() { return *home_tree_; }
   fs::MountServer& server() { return *server_; }
   jail::Zygote& zygote() { return *zygote_; }

@@ -34,15 +34,19 @@ uint64_t available_memory() {
 
 }  // namespace
 
-void Warmer::start(const std::string& mount, bool contents) {
+void Warmer::start(const std::string& mount, bool contents,
+                   std::function<void(pid_t)> told) {
   try {
-    thread_ = std::thread([this, mount, contents] { run(mount, contents); });
+    thread_ = std::thread([this, mount, contents, told = std::move(told)] {
+      run(mount, contents, told);
+    });
   } catch (const std::system_error&) {
     // It goes without.
   }
 }
 
-void Warmer::run(const std::string& mount, bool contents) {
+void Warmer::run(const std::string& mount, bool contents,
+                 const std::function<void(pid_t)>& told) {
   {
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, kPatience, [this] { return stopping_; })) return;
@@ -54,6 +58,8 @@ void Warmer::run(const std::string& mount, bool contents) {
                              .program = "/proc/self/exe",
                              .die_with_parent = true});
   if (!child) return;
+  // Names come first, and take longer than this.
+  told(child->pid());
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return;  // ~Child kills it

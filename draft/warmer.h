@@ -9,6 +9,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -24,13 +25,15 @@ class Warmer {
   Warmer(const Warmer&) = delete;
   Warmer& operator=(const Warmer&) = delete;
 
-  // Contents too, or names alone?
-  void start(const std::string& mount, bool contents);
+  // Contents too, or names alone? `told` is given the process before it reads.
+  void start(const std::string& mount, bool contents,
+             std::function<void(pid_t)> told);
   // Before the mount ends. Waits until the process is gone.
   void stop();
 
  private:
-  void run(const std::string& mount, bool contents);
+  void run(const std::string& mount, bool contents,
+           const std::function<void(pid_t)>& told);
 
   std::thread thread_;
   std::mutex mutex_;  // protects stopping_ and process_

@@ -272,6 +272,9 @@ WatchStats MountServer::watch_stats() const {
   return impl_->watch ? impl_->watch->stats() : WatchStats{};
 }
 
+void MountServer::set_warmer(pid_t process) { impl_->warmer = process; }
+uint64_t MountServer::warmed_bytes() const { return impl_->warmed_bytes; }
+
 const Mounted& MountServer::mounted() const { return impl_->mounted; }
 
 }  // namespace stoplog::fs

@@ -68,6 +68,10 @@ class MountServer {
   // The same without FORGET and BATCH_FORGET, which come when they please.
   uint64_t total_requests() const;
   WatchStats watch_stats() const;
+  // What this process reads is counted apart: nobody asked for it. From any
+  // thread.
+  void set_warmer(pid_t process);
+  uint64_t warmed_bytes() const;
   const Mounted& mounted() const;
 
   struct Impl;

@@ -43,6 +43,9 @@ struct MountServer::Impl : Observer {
   void drift(const DriftNote& note) override;
   void denied(const Denial& denial) override;
 
+  std::atomic<pid_t> warmer{0};
+  std::atomic<uint64_t> warmed_bytes{0};
+
   void serve(const ReaderPool::Request& from);
   bool serve_raw(const wire::Raw& raw);
   ssize_t write_reply(const iovec* parts, int count);

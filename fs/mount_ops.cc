@@ -298,7 +298,10 @@ void op_read(fuse_req_t req, fuse_ino_t node, size_t size, off_t offset,
              fuse_file_info*) {
   auto got = attempt(req, [&]() -> Result<size_t> {
     std::span out(reinterpret_cast<std::byte*>(scratch(size)), size);
-    return impl(req).tree.read(node, static_cast<uint64_t>(offset), out);
+    MountServer::Impl& self = impl(req);
+    size_t read = TRY(self.tree.read(node, static_cast<uint64_t>(offset), out));
+    if (fuse_req_ctx(req)->pid == self.warmer) self.warmed_bytes += read;
+    return read;
   });
   if (got)
     fuse_reply_buf(req, current_request().scratch.data(), *got);

@@ -33,6 +33,17 @@ holds() {
 }
 both_modes holds
 
+# What the daemon reads by itself, half a second after mounting, is not what the
+# command read.
+reads_of_its_own() {
+  mkdir many
+  for n in $(seq 40); do head -c 100000 /dev/zero >"many/$n"; done
+  sl stop >/dev/null 2>&1 || true
+  sl run --quiet --new --report "$T/reads.json" -- sh -c 'head -c 10 README.md; sleep 3'
+  jq -e '.read_bytes < 1000000' "$T/reads.json" >/dev/null || fail "$(cat "$T/reads.json")"
+}
+both_modes reads_of_its_own
+
 report() {
   LANG=C TERM=dumb exits 3 sl run --quiet --report "$T/report.json" --memory 1G -- \
     sh -c 'echo x > made; exit 3'
