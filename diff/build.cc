@@ -34,6 +34,7 @@ Change change_of(fs::RawChange raw) {
   change.drift = std::move(raw.drift);
   change.detaches_links = raw.detaches_links;
   change.replaced = raw.replaced;
+  change.too_deep = raw.too_deep;
   if (auto kind = kind_of(change)) change.kind = *kind;
   return change;
 }
@@ -71,7 +72,8 @@ void fold_moved_along(std::vector<Change>& changes) {
   if (moved.empty()) return;
   std::erase_if(changes, [&](const Change& change) {
     return change.kind == Kind::kRenamed && !change.content_changed &&
-           !change.mode_changed && moved.origin(change.path) == change.from;
+           !change.mode_changed && change.too_deep == 0 &&
+           moved.origin(change.path) == change.from;
   });
 }
 
@@ -92,7 +94,9 @@ void set_directories_aside(ChangeSet& set) {
     bool comes = change.kind == Kind::kAdded && is_dir(change.after);
     bool goes = change.kind == Kind::kDeleted && is_dir(change.before);
     bool alike = change.merges && !change.mode_changed;
-    if ((!comes && !goes && !alike) || change.git != nullptr) return false;
+    if ((!comes && !goes && !alike) || change.git != nullptr ||
+        change.too_deep != 0)
+      return false;
     const Change* next = &change + 1;  // not moved yet
     bool told = next != end && next->path.is_within(change.path);
     if (!told && !alike && !(goes && emptied(change.path))) return false;

@@ -82,6 +82,7 @@ struct Change {
   std::optional<std::string> drift;
   bool detaches_links = false;
   bool replaced = false;  // see fs::RawChange
+  uint64_t too_deep = 0;  // see fs::RawChange
   // A directory that stands where the base had another one, and where the draft
   // moved it from: its content is told name by name, and committed at once.
   std::optional<RelPath> merges;

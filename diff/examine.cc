@@ -192,7 +192,8 @@ std::optional<Kind> kind_of(const Change& change) {
   if (change.before->type != change.after->type) return Kind::kType;
   if (change.from) return Kind::kRenamed;
   if (change.content_changed) return Kind::kModified;
-  if (change.mode_changed || change.merges) return Kind::kMode;
+  if (change.mode_changed || change.merges || change.too_deep != 0)
+    return Kind::kMode;
   return std::nullopt;
 }
 

@@ -209,14 +209,17 @@ class FilePatch {
   const Sink& sink_;
 };
 
-// What is in the change and has no words in git's format.
+}  // namespace
+
 void name_unsayable(const Change& change, std::vector<std::string>& left_out) {
   auto say = [&](std::string_view what) {
     left_out.push_back(fmt::format("'{}' {}", change.path.str(), what));
   };
   const State& shown = change.after ? change.after : change.before;
   bool dir = shown->type == fs::Type::kDir;
-  if (!is_blob(shown) && !dir) {
+  if (change.too_deep != 0) {
+    say("has names beneath it that are too deep to be shown");
+  } else if (!is_blob(shown) && !dir) {
     say("is a special file, which git does not know");
   } else if (dir && change.kind != Kind::kType &&
              !change.is_moved_directory()) {
@@ -228,8 +231,6 @@ void name_unsayable(const Change& change, std::vector<std::string>& left_out) {
     say("has another mode or attribute that git does not keep");
   }
 }
-
-}  // namespace
 
 std::string git_mode(const State& state) {
   if (!is_blob(state)) return "";

@@ -17,7 +17,9 @@ struct FilePatchOptions {
   bool exact = true;
 };
 
-// What git cannot say of the change is appended to `left_out` as a sentence.
+// What is in the change and has no words in git's format: a sentence for each.
+void name_unsayable(const Change& change, std::vector<std::string>& left_out);
+// The same is appended to `left_out`.
 Status write_file_patch(const Change& change, const FilePatchOptions& options,
                         std::vector<std::string>& left_out, const Sink& sink);
 

@@ -450,7 +450,7 @@ std::vector<GitParts> take_git_parts(std::vector<Change>& changes) {
     // A git directory that moved as a whole is a moved directory; a link in
     // place of hooks/ is what its target is.
     bool own = prefix == 0 || change.is_moved_directory() ||
-               stands_for_own_changes(change) ||
+               stands_for_own_changes(change) || change.too_deep != 0 ||
                (prefix < path.size() &&
                 is_own_change(std::string_view(path).substr(prefix + 1)));
     if (own) return false;

@@ -73,6 +73,7 @@ class Normalizer {
     slot.command = std::max(slot.command, change.command);
     if (change.drift) slot.drift = change.drift;
     slot.detaches_links |= change.detaches_links;
+    slot.too_deep = std::max(slot.too_deep, change.too_deep);
   }
 
   // Whether the node that the base had at `path` lives on elsewhere.

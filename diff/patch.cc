@@ -54,6 +54,7 @@ class PatchWriter {
       return {};
     }
     if (change.is_moved_directory()) {
+      name_unsayable(change, left_out_.emplace_back());
       TRY(writer_.flush());
       return for_each_moved(view_, set_, change, [&](const Moved& moved) {
         report_.files++;

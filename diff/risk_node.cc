@@ -21,6 +21,7 @@ constexpr RuleInfo kNodeRules[] = {
     {"symlink-outside", Level::kDanger, "writes through it land elsewhere"},
     {"symlink-system", Level::kWarn, "points at a program of the system"},
     {"special-file", Level::kDanger, "readers block on it or reach a device"},
+    {"too-deep", Level::kDanger, "holds what nobody has looked at"},
     {"git-link", Level::kDanger, "names another directory as the repository"},
     {"executable", Level::kWarn, "can be started by name"},
     {"program", Level::kWarn, "machine code that cannot be reviewed"},
@@ -48,6 +49,11 @@ class NodeRisks {
         symlink(after);
         break;
       case fs::Type::kDir:
+        if (change_.too_deep != 0)
+          add("too-deep",
+              fmt::format("{} names beneath it are too deep to be shown: they "
+                          "stay held",
+                          change_.too_deep));
         break;
       default:
         add("special-file",

@@ -12,17 +12,18 @@ namespace {
 // Changes that are looked at together.
 constexpr size_t kBatch = 4096;
 
-// Paths of all changes together. Directories in directories have as many bytes
-// of path as the square of their depth: 20,000 of them would take 50 GB.
-constexpr uint64_t kPathBytes = 1ull << 30;
+// Paths of all changes together: memory is to follow their number. A path of
+// 1 KiB for each is beyond all that people or programs make.
+constexpr uint64_t kPathBytes = 64ull << 20;
+constexpr uint64_t kPathBytesEach = 1024;
 
-Status count_path(uint64_t& bytes, const std::string& path) {
-  bytes += path.size();
-  if (bytes <= kPathBytes) return {};
+Status count_path(PathSum& sum, const std::string& path) {
+  sum.bytes += path.size();
+  if (sum.bytes <= kPathBytes + ++sum.paths * kPathBytesEach) return {};
   return std::unexpected(
       Error(Code::kUnsupported,
             "directories in directories: the paths of all that changed have "
-            "more than 1 GiB together")
+            "more than 1 KiB each")
           .with_hint("`stoplog rollback` goes back to before the command that "
                      "made them"));
 }
@@ -73,13 +74,13 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
   return change;
 }
 
-Status JournalView::add_node(const Held& node, Found& found,
-                             uint64_t& bytes) const {
+Status JournalView::add_node(const Held& node, Found& found, DeepPaths& deep,
+                             PathSum& sum) const {
   for (size_t i = 0; i < node.links.size(); ++i) {
-    if (!tells(node, node.links[i])) continue;
+    if (!tells(node, node.links[i]) || deep.folds(node.links[i])) continue;
     auto path = state_.path_of(node, i);
     if (!path) continue;
-    TRY(count_path(bytes, *path));
+    TRY(count_path(sum, *path));
     RawChange change = TRY(change_at(node, i, *path));
     RelPath key = change.path;
     found.insert_or_assign(std::move(key), std::move(change));
@@ -154,9 +155,19 @@ Status JournalView::note_drift(RawChange& change, const Left& left,
 
 Result<std::vector<RawChange>> JournalView::changes() const {
   Found found;
-  uint64_t bytes = 0;
+  PathSum sum;
+  DeepPaths deep(state_);
   for (const auto& [serial, node] : state_.nodes())
-    if (serial != kRootSerial) TRY(add_node(*node, found, bytes));
+    if (serial != kRootSerial) TRY(add_node(*node, found, deep, sum));
+  for (const auto& [serial, names] : deep.folded()) {
+    const Held& node = *state_.find(serial);
+    auto path = state_.path_of(node);
+    if (!path) continue;
+    RawChange change = TRY(change_at(node, 0, *path));
+    change.too_deep = names;
+    RelPath key = change.path;
+    found.insert_or_assign(std::move(key), std::move(change));
+  }
   if (state_.root().is_touched()) {
     RawChange change;
     change.before = TRY(real_state_at(base_, {}));
@@ -184,23 +195,33 @@ Status JournalView::each_change(
     const std::function<Status(RawChange)>& visit) const {
   std::vector<Spot> places;
   bool apart = !state_.root().is_touched();
-  uint64_t bytes = 0;
+  PathSum sum;
+  DeepPaths deep(state_);
   for (const auto& [serial, node] : state_.nodes()) {
     if (serial == kRootSerial) continue;
     for (size_t i = 0; apart && i < node->links.size(); ++i) {
-      if (!tells(*node, node->links[i])) continue;
+      if (!tells(*node, node->links[i]) || deep.folds(node->links[i])) continue;
       auto path = state_.path_of(*node, i);
       if (!path) continue;
-      TRY(count_path(bytes, *path));
+      TRY(count_path(sum, *path));
       std::optional<std::string> origin;
       if (node->base) origin = state_.base_path(node->links[i]);
       apart = !origin || *origin == *path;
-      places.push_back({TRY(RelPath::parse(*path)), node.get(), i, nullptr});
+      places.push_back(
+          {.path = TRY(RelPath::parse(*path)), .node = node.get(), .link = i});
     }
   }
   if (!apart) return DraftView::each_change(visit);
+  // After those of the same path: the last one counts.
+  for (const auto& [serial, names] : deep.folded()) {
+    const Held* node = state_.find(serial);
+    if (auto path = state_.path_of(*node))
+      places.push_back({.path = TRY(RelPath::parse(*path)),
+                        .node = node,
+                        .too_deep = names});
+  }
   for (const auto& [path, deleted] : state_.deleted())
-    places.push_back({TRY(RelPath::parse(path)), nullptr, 0, &deleted});
+    places.push_back({.path = TRY(RelPath::parse(path)), .deleted = &deleted});
   std::ranges::stable_sort(places, {}, &Spot::path);
   std::vector<std::span<const Spot>> paths;  // what stands at one path
   for (size_t i = 0, end = 0; i < places.size(); i = end) {
@@ -227,11 +248,13 @@ Result<RawChange> JournalView::change_of(std::span<const Spot> spots) const {
   Seen seen;
   const RelPath& path = spots[0].path;
   for (const Spot& spot : spots) {
-    if (spot.node != nullptr)
-      found.insert_or_assign(
-          path, TRY(change_at(*spot.node, spot.link, path.str(), &seen)));
-    else
+    if (spot.node == nullptr) {
       TRY(add_deleted(path.str(), *spot.deleted, found));
+      continue;
+    }
+    RawChange change = TRY(change_at(*spot.node, spot.link, path.str(), &seen));
+    change.too_deep = spot.too_deep;
+    found.insert_or_assign(path, std::move(change));
   }
   RawChange& change = found.begin()->second;
   TRY(note_drift(change, {}, seen));

@@ -12,10 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "fs/deep_paths.h"
 #include "fs/draft_view.h"
 #include "fs/held_content.h"
 
 namespace stoplog::fs {
+
+// Of all paths that were told.
+struct PathSum {
+  uint64_t bytes = 0;
+  uint64_t paths = 0;
+};
 
 class JournalView : public DraftView {
  public:
@@ -78,6 +85,7 @@ class JournalView : public DraftView {
     const Held* node = nullptr;
     size_t link = 0;
     const Deleted* deleted = nullptr;
+    uint64_t too_deep = 0;  // as in RawChange
   };
   Result<RawChange> change_of(std::span<const Spot> spots) const;
   Result<Place> resolve(const RelPath& path) const;
@@ -91,7 +99,8 @@ class JournalView : public DraftView {
   Result<RawChange> change_at(const Held& node, size_t link,
                               const std::string& path,
                               Seen* seen = nullptr) const;
-  Status add_node(const Held& node, Found& found, uint64_t& bytes) const;
+  Status add_node(const Held& node, Found& found, DeepPaths& deep,
+                  PathSum& sum) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,
                      Found& found) const;
   // Base paths whose node has another path in the draft.

@@ -93,6 +93,10 @@ struct RawChange {
   bool detaches_links = false;
   // `before` and `after` are two nodes: one was put in the place of the other.
   bool replaced = false;
+  // A directory whose path is too long for what lies beneath it to be told: how
+  // many names that may have changed there. They stay held whatever is
+  // committed.
+  uint64_t too_deep = 0;
 };
 
 struct DirEntry {

@@ -4,7 +4,7 @@
 # names that are alike, rules that are slow, deep trees, a git directory full of
 # lies. Every form of the list ends, within a bound of memory, and leaves no
 # deletion and no danger out. STOPLOG_LONG=1 (scripts/diff-hostile) takes the
-# numbers of the long form.
+# numbers of the long form; names of parts run these alone.
 # ctest: timeout 900
 . "$(dirname "$0")/lib.sh" || exit 1
 needs git python3 jq
@@ -16,19 +16,30 @@ else
   files=20000 alike=2000 deep=400 ignore_files=1000 dense=64
 fi
 
-# Runs a form and keeps what it printed; fails beyond MB of memory.
+# Runs a form and keeps what it printed; fails when it, or the daemon, went
+# beyond MB of memory.
 look() { # look MB OUT ARG...
   local mb=$1 out=$2
   shift 2
   python3 - "$mb" "$out" "$STOPLOG" "$@" <<'PY'
-import resource, subprocess, sys, time
+import os, re, resource, subprocess, sys, time
 mb, out, *command = sys.argv[1:]
+def daemons():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.path.samefile(f"/proc/{pid}/exe", command[0]):
+                status = open(f"/proc/{pid}/status").read()
+                yield int(re.search(r"VmHWM:\s*(\d+)", status)[1]) // 1024
+        except (OSError, TypeError):
+            pass
 start = time.time()
 code = subprocess.call(command, stdout=open(out, "wb"), stderr=subprocess.STDOUT)
 peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-print(f"{' '.join(command[1:])}: {peak} MB, {time.time() - start:.1f} s")
+daemon = max(daemons(), default=0)
+print(f"{' '.join(command[1:])}: {peak} MB, daemon {daemon} MB, "
+      f"{time.time() - start:.1f} s, {os.path.getsize(out) >> 10} KB told", flush=True)
 if code != 0: sys.exit(f"exit {code}: {open(out, 'rb').read()[-300:]}")
-if peak > int(mb): sys.exit(f"{peak} MB of memory")
+if max(peak, daemon) > int(mb): sys.exit(f"{peak} MB of memory, daemon {daemon} MB")
 PY
 }
 # Every form; each must name all of NAMES.
@@ -51,6 +62,7 @@ workspace
 echo mine >precious
 
 # Hunks without end, a line of each kind of byte, escapes in great number.
+part_hunks() {
 python3 -c "
 open('hunks', 'w').writelines(f'{n % 97}\n' for n in range(180000))
 open('short', 'w').writelines('abcdefgh'[n % 7] + '\n' for n in range(1500000))
@@ -79,9 +91,11 @@ grep -q 'one-line is too large to be shown by lines' "$T/plain" ||
 sl status 2>/dev/null | head -2 | grep -q 'precious.*danger deletion' ||
   fail 'the danger is not first'
 fresh
+}
 
 # Thousands that went and thousands that came, alike in size, in content, in
 # name: each is told once, and none is lost.
+part_alike() {
 python3 -c "
 import os
 for d in ('same', 'near'): os.mkdir(d)
@@ -103,8 +117,10 @@ same $((alike - 1)) \
 look 512 "$T/out" diff
 fresh
 rm -rf same near
+}
 
 # Rules of a megabyte, made to be slow, over names made for them.
+part_rules() {
 python3 -c "
 rules = ['**/*a*a*a*a*a*a*b', '*[a-z]*[a-z]*[a-z]*q', 'x/**/y/**/z/**/w', '*.o', 'made/']
 while sum(map(len, rules)) < 990000: rules.append(f'/dir{len(rules)}/**/*a*a*b')
@@ -125,8 +141,10 @@ same 'a.o 1 made/ 2' "$(jq -r '[.groups[] | "\(.path) \(.files)"] |
 fresh
 git rm -q --cached .gitignore && rm .gitignore && git -c user.name=t \
   -c user.email=t@t commit -qm 'no rules'
+}
 
 # Deep and wide.
+part_deep() {
 within_draft "
 import os
 d = '.'
@@ -138,11 +156,53 @@ look 512 "$T/out" status --json
 same 'danger' "$(jq -r '.changes[0].risks[0].level' "$T/out")" 'the deep danger'
 look 512 "$T/out" diff
 fresh
-# Deeper than anybody can look: refused and said, and the draft can be left.
+# Deeper than any program can name: what lies there is counted, and stays held.
+# It costs no more for being deeper, and hides nothing else.
+deepest() { # deepest LEVELS BYTES
+  within_draft "
+import os
+for n in range(40): open(f'beside{n}', 'w').write('1')
+os.remove('precious')
+for n in range($1):
+    os.mkdir('d' * $2); os.chdir('d' * $2)
+open('package.json', 'w').write('{\"scripts\":{\"postinstall\":\"x\"}}')"
+}
+deepest 100 250
+look 96 "$T/few" status
+fresh
+deepest $((deep * 5)) 250
+for form in 'status' 'status --json' 'diff --stat' 'diff --name-status' 'diff'; do
+  # shellcheck disable=SC2086
+  look 96 "$T/out" $form
+  for name in precious beside39; do
+    grep -q "$name" "$T/out" || fail "$form leaves $name out"
+  done
+done
+look 96 "$T/out" status
+same "$(wc -l <"$T/few")" "$(wc -l <"$T/out")" 'rows'
+grep -q 'danger too-deep' "$T/out" || fail 'what is not shown has no mark'
+sl diff 2>&1 >/dev/null | grep -q 'too deep to be shown' ||
+  fail 'the patch does not say what it lacks'
+exits 4 sl commit -a -y >"$T/out" 2>&1
+sl rollback >/dev/null 2>&1 || fail 'there is no way back'
+sl status 2>&1 | grep -q 'nothing changed' || fail 'the way back leads elsewhere'
+fresh
+deepest $((deep * 5)) 250
+sl approve --all >/dev/null 2>&1 && sl commit -y >"$T/out" 2>&1
+[ -e beside39 ] || fail 'the rest of the draft cannot be committed'
+sl approve --all --danger >/dev/null 2>&1
+sl commit -y >"$T/out" 2>&1 || fail "$(head -c 300 "$T/out")"
+[ ! -e precious ] || fail 'the danger cannot be committed'
+sl status >"$T/out"
+grep -q 'danger too-deep' "$T/out" || fail 'what was too deep is not held any more'
+rm -rf beside* dddd* && echo mine >precious
+fresh
+# Wide where it is deep: more bytes of paths than changes can account for.
 within_draft "
 import os
-for n in range(4000):
-    os.mkdir('d' * 200); os.chdir('d' * 200)"
+for n in range(60):
+    os.mkdir('d' * 250); os.chdir('d' * 250)
+for n in range(6000): open(f'{n}', 'w').close()"
 for form in 'status' 'diff' 'commit -a -y'; do
   # shellcheck disable=SC2086
   not sl $form >"$T/out" 2>&1
@@ -157,8 +217,10 @@ look_all 256 package.json tsconfig.json
 sl status --json | jq -e '.changes[] | select(.path == "package.json") |
   .risks[] | select(.level == "danger")' >/dev/null || fail 'the hook is not told'
 fresh
+}
 
 # A git directory of lies.
+part_lies() {
 within_draft "
 import os, struct
 open('.git/index', 'wb').write(b'DIRC' + struct.pack('>II', 4, 0xffffffff) + b'\0' * 100000)
@@ -182,8 +244,10 @@ look 256 "$T/out" status --json
 jq -e '.changes[] | select(.path == ".git/") | .git.packs_added == 300' \
   "$T/out" >/dev/null || fail 'packs are not counted'
 fresh
+}
 
 # Many tiny files: memory grows with their number and nothing else.
+part_many() {
 within_draft "
 import os
 for n in range($files):
@@ -198,3 +262,10 @@ same $((files + 1)) "$(grep -c . "$T/out")" 'names'
 look "$limit" "$T/out" diff
 same $((files + 1)) "$(grep -c '^diff --git' "$T/out")" 'files in the patch'
 fresh
+}
+
+[ $# -gt 0 ] || set -- hunks alike rules deep lies many
+for part; do
+  echo "--- $part"
+  "part_$part"
+done

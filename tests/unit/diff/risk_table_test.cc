@@ -72,6 +72,13 @@ Codes special(fs::Type type) {
   return risks(view);
 }
 
+Codes deep(uint64_t names) {
+  MemoryView view;
+  view.change("d", node(fs::Type::kDir, 0755));
+  view.raw[0].too_deep = names;
+  return risks(view);
+}
+
 Codes beside(const std::string& other) {
   MemoryView view;
   view.both(other, file("x"));
@@ -173,6 +180,7 @@ std::vector<Row> node_rows() {
        [=] { return mode(0644); }},
       {"owner", [] { return with([](fs::RawChange& r) { r.after->uid = 5; }); },
        [] { return with([](fs::RawChange&) {}); }},
+      {"too-deep", [] { return deep(3); }, [] { return deep(0); }},
       {"hardlink-detached",
        [] { return with([](fs::RawChange& r) { r.detaches_links = true; }); },
        [] { return with([](fs::RawChange&) {}); }},

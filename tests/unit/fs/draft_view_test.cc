@@ -270,3 +270,42 @@ TEST_CASE("a file is saved by rename where the quota has no room") {
   CHECK(f.tree->stats().refused_bytes == 0);
   CHECK(f.tree->stats().refused_nodes == 0);
 }
+
+TEST_CASE("what lies too deep to be told is counted with its directory") {
+  TreeFixture f;
+  f.base.write("edit", "before");
+  f.open();
+  f.write("edit", "AFTER");
+  std::string name(200, 'd'), path = name, top;
+  f.mkdir(path);
+  for (int i = 0; i < 120; i++) {
+    path += "/" + name;
+    f.mkdir(path);
+    if (top.empty() && path.size() >= 16384) top = path;
+  }
+  f.create(path + "/leaf", "x");
+  auto check = [&](const std::string& moved) {
+    auto v = view_of(f);
+    uint64_t told = 0;
+    for (const auto& [at, change] : v.changes) {
+      CHECK(at.size() < 16384 + 256);
+      told += change.path.is_within(*RelPath::parse(moved));
+    }
+    std::string there = moved + top.substr(name.size());
+    REQUIRE(v.changes.contains(there));
+    CHECK(v.changes[there].too_deep + told == 122);
+    CHECK(v.changes.contains("edit"));
+    std::map<std::string, uint64_t> deep;
+    auto each = v.view->each_change([&](RawChange change) -> Status {
+      if (change.too_deep != 0) deep[change.path.str()] = change.too_deep;
+      return {};
+    });
+    CHECK(each);
+    CHECK(deep ==
+          std::map<std::string, uint64_t>{{there, v.changes[there].too_deep}});
+  };
+  check(name);
+  f.base.write("other", "x");
+  f.rename("other", "moved");
+  check(name);  // where something moved, all are looked at together
+}
