@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 
@@ -30,6 +31,15 @@ bool wants_color(ColorMode mode, int fd) {
 std::string colored(std::string_view text, const char* code, bool color) {
   if (!color) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+bool has_program(const std::string& name) {
+  std::string path = environment("PATH");
+  for (std::string_view directory : split(path, ':'))
+    if (!directory.empty() &&
+        ::access(fmt::format("{}/{}", directory, name).c_str(), X_OK) == 0)
+      return true;
+  return false;
 }
 
 void to_stderr(const std::string& line) {
@@ -94,7 +104,7 @@ void Output::error(const Error& error) {
 
 void Output::start_pager() {
   if (!terminal_ || pager_) return;
-  std::string command = "less -FRX";
+  std::string command = has_program("less") ? "less -FRX" : "";
   if (::getenv("PAGER") != nullptr) command = environment("PAGER");
   if (::getenv("STOPLOG_PAGER") != nullptr)
     command = environment("STOPLOG_PAGER");

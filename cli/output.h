@@ -45,7 +45,8 @@ class Output {
   void say(std::string_view text);
   void error(const Error& error);
 
-  // $STOPLOG_PAGER, $PAGER, else less -FRX; "" or "cat" is none.
+  // $STOPLOG_PAGER, $PAGER, else less -FRX where there is one; "" or "cat" is
+  // none.
   void start_pager();
   void flush();
   void finish();

@@ -40,10 +40,12 @@ class Colouring {
             escape(text.substr(range.size()), Escape::kLine) + "\n");
       return;
     }
-    bool head = text.starts_with("\\");
-    sink_((head ? std::string(text)
-                : paint(options_.color, Ink::kBold, escape(text))) +
-          "\n");
+    if (text.starts_with("\\")) return sink_(std::string(text) + "\n");
+    // git ends a name that has spaces with a tab; programs look for it.
+    bool tab = text.ends_with('\t');
+    if (tab) text.remove_suffix(1);
+    sink_(paint(options_.color, Ink::kBold, escape(text)) +
+          (tab ? "\t\n" : "\n"));
   }
 
   void content(char origin, std::string_view text) {
