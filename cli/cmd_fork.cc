@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
+#include "cli/wait_line.h"
 #include "draft/home.h"
 #include "draft/ledger.h"
 
@@ -15,7 +16,7 @@ constexpr OptionSpec kOptions[] = {{"json"}};
 Status fork_tree(Context& context, Opened& opened, fs::Position at, int dir,
                  const std::string& path) {
   // The end of the journal is no mark unless a daemon made it one for us.
-  const bool now = !opened.daemon && at == opened.view->position();
+  const bool now = !opened.daemon && at == opened.end;
   return change_draft(
       context, opened,
       {.daemon = [&](draft::Client& daemon) -> Status {
@@ -32,12 +33,13 @@ Status fork_tree(Context& context, Opened& opened, fs::Position at, int dir,
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
-  Opened opened = TRY(open_draft(context, draft, {}));
-  fs::Position at = opened.view->position();
+  WaitLine line("forking");
+  Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
+  fs::Position at = opened.end;
   std::string mark = "now";
   if (args.positionals.size() > 1) {
     mark = args.positionals[1];
-    at = TRY(find_mark(opened.view->marks(), mark)).position;
+    at = TRY(find_mark(opened.marks, mark)).position;
   }
   draft::Store& store = *TRY(context.store());
   draft::Draft made = TRY_CTX(
@@ -55,6 +57,7 @@ Result<int> run(Context& context, const Args& args) {
     fields.set("from", draft.name).set("name", made.name).set("mark", mark);
     TRY(ledger.append("fork", fields, Sync::kNo));
   }
+  line.clear();
   if (args.has("json"))
     context.out.write(Json::object()
                           .set("version", 1)

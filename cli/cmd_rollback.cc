@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
+#include "cli/wait_line.h"
 #include "draft/ledger.h"
 
 namespace stoplog::cli {
@@ -16,45 +17,54 @@ Result<fs::Mark> last_begin(const std::vector<fs::Mark>& marks) {
   return fail(Code::kUsage, "no command was run in this draft yet");
 }
 
-Status ask_daemon(Context& context, draft::Client& daemon, fs::Position to) {
+// `mount`: where the draft's view is shown.
+Status ask_daemon(draft::Client& daemon, fs::Position to, std::string& mount) {
   auto done = daemon.rollback(to);
   if (!done && done.error().err() == EBUSY)
     return std::unexpected(
         Error(Code::kRefused, "cannot roll back while a command runs")
             .with_hint("`stoplog stop` ends it"));
   TRY(std::move(done));
-  if (auto status = daemon.status(); status && !status->mount.empty())
-    context.out.note(fmt::format(
-        "the view at '{}' changed: programs that have files open there may "
-        "write them again as they were",
-        escape(status->mount)));
+  if (auto status = daemon.status()) mount = status->mount;
   return {};
 }
 
-Status roll_back(Context& context, Opened& opened, fs::Position to) {
-  return change_draft(
-      context, opened,
-      {.daemon = [&](draft::Client& d) { return ask_daemon(context, d, to); },
-       .tree = [&](fs::Tree& tree) -> Status {
-         TRY(tree.rollback(to));
-         return {};
-       }});
+// The daemon writes it down itself, for Ctrl-C may come before it is done.
+Result<std::string> roll_back(Context& context, Opened& opened,
+                              const fs::Mark& to) {
+  std::string mount;
+  auto in_daemon = [&](draft::Client& daemon) {
+    return ask_daemon(daemon, to.position, mount);
+  };
+  auto in_tree = [&](fs::Tree& tree) -> Status {
+    TRY(tree.rollback(to.position));
+    draft::Ledger ledger =
+        TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));
+    TRY(ledger.append(
+        "rollback",
+        Json::object().set("to", mark_name(to)).set("position", to.position),
+        Sync::kNo));
+    return {};
+  };
+  TRY(change_draft(context, opened, {.daemon = in_daemon, .tree = in_tree}));
+  return mount;
 }
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
-  Opened opened = TRY(open_draft(context, draft, {}));
-  const std::vector<fs::Mark>& marks = opened.view->marks();
+  WaitLine line("rolling back");
+  Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
+  const std::vector<fs::Mark>& marks = opened.marks;
   fs::Mark to = args.positionals.empty()
                     ? TRY(last_begin(marks))
                     : TRY(find_mark(marks, args.positionals[0]));
-  TRY(roll_back(context, opened, to.position));
-  draft::Ledger ledger =
-      TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
-  TRY(ledger.append(
-      "rollback",
-      Json::object().set("to", mark_name(to)).set("position", to.position),
-      Sync::kNo));
+  std::string mount = TRY(roll_back(context, opened, to));
+  line.clear();
+  if (!mount.empty())
+    context.out.note(fmt::format(
+        "the view at '{}' changed: programs that have files open there may "
+        "write them again as they were",
+        escape(mount)));
   context.out.write(fmt::format("rolled back to {}\n", escape(mark_name(to))));
   context.out.hint("nothing is lost: every mark stays, `stoplog log` has them");
   return 0;

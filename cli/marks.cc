@@ -4,21 +4,11 @@
 #include "base/escape.h"
 #include "base/strings.h"
 #include "diff/between.h"
+#include "draft/names.h"
 
 namespace stoplog::cli {
 
-std::string mark_name(const fs::Mark& mark) {
-  switch (mark.kind) {
-    case fs::MarkKind::kCommandBegin:
-      return fmt::format("@{}", mark.command);
-    case fs::MarkKind::kCommandEnd:
-      return fmt::format("@{}.", mark.command);
-    case fs::MarkKind::kNamed:
-      return mark.name;
-    default:
-      return "";
-  }
-}
+std::string mark_name(const fs::Mark& mark) { return draft::mark_name(mark); }
 
 Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
                            const std::string& name) {

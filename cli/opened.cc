@@ -79,6 +79,22 @@ Status settle(Context& context, const draft::Layout& layout, Opened& opened) {
   return {};
 }
 
+// False: the journal is damaged, and a view has more to say.
+Result<bool> read_marks(Opened& opened) {
+  if (opened.daemon) {
+    opened.end = TRY(opened.daemon->barrier()).position;
+    opened.marks = TRY(opened.daemon->marks());
+  } else {
+    fs::Timeline timeline = TRY_CTX(fs::read_timeline(opened.draft_dir.get()),
+                                    "cannot read the draft's journal");
+    if (timeline.damaged) return false;
+    opened.end = timeline.end;
+    opened.marks = std::move(timeline.marks);
+  }
+  opened.lock.reset();
+  return true;
+}
+
 Result<Opened> open_once(Context& context, const draft::Draft& draft,
                          const OpenOptions& options) {
   const draft::Layout& layout = *TRY(context.layout());
@@ -95,6 +111,7 @@ Result<Opened> open_once(Context& context, const draft::Draft& draft,
   TRY_CTX(tell_commits(context, opened),
           "cannot tell the draft of an earlier commit");
   if (options.settle) TRY(settle(context, layout, opened));
+  if (options.only_marks && TRY(read_marks(opened))) return opened;
   fs::Position at = fs::kEnd;
   if (options.at)
     at = *options.at;
@@ -107,6 +124,8 @@ Result<Opened> open_once(Context& context, const draft::Draft& draft,
                              .objects = source_of(*opened.door.objects)}),
               "cannot read the draft's journal");
   for (const std::string& note : opened.view->notes()) context.out.note(note);
+  opened.marks = opened.view->marks();
+  opened.end = opened.view->position();
   // A daemon may start now: it writes nothing that this view stands on. Who is
   // about to replace real files keeps it from starting on them.
   if (!options.settle) opened.lock.reset();

@@ -53,7 +53,9 @@ struct Opened {
   Doorstep door;
   std::optional<draft::Client> daemon;   // alive: the barrier is its mark
   std::optional<draft::DraftLock> lock;  // otherwise, for a commit
-  std::unique_ptr<fs::DraftView> view;
+  std::unique_ptr<fs::DraftView> view;   // unless only marks were asked for
+  std::vector<fs::Mark> marks;           // only then
+  fs::Position end = 0;
 };
 
 struct OpenOptions {
@@ -63,6 +65,8 @@ struct OpenOptions {
   // A commit follows: what the draft goes on changing must not stand on files
   // that are about to be replaced.
   bool settle = false;
+  // No view is needed: `marks` and `end` cost little, whatever the draft holds.
+  bool only_marks = false;
 };
 Result<Opened> open_draft(Context& context, const draft::Draft& draft,
                           const OpenOptions& options);

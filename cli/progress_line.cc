@@ -15,13 +15,13 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 500ms;
 constexpr auto kEvery = 100ms;
 
+}  // namespace
+
 int terminal_for_errors() {
   const char* term = ::getenv("TERM");
   bool dumb = term == nullptr || std::string_view(term) == "dumb";
   return !dumb && ::isatty(2) == 1 ? 2 : -1;
 }
-
-}  // namespace
 
 ProgressLine::ProgressLine(std::string what)
     : ProgressLine(std::move(what), terminal_for_errors(), Clock::real()) {}

@@ -16,6 +16,8 @@
 
 namespace stoplog::cli {
 
+int terminal_for_errors();  // 2, or -1 when stderr is none to draw on
+
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);

@@ -13,6 +13,7 @@
 #include "base/temp_file.h"
 #include "draft/freeze.h"
 #include "draft/home.h"
+#include "draft/names.h"
 #include "draft/report.h"
 #include "jail/environment.h"
 #include "jail/tty.h"
@@ -382,11 +383,18 @@ Result<fs::Mark> Core::snapshot(const std::string& name) {
   }
 }
 
+// Written down here, for who asked may be gone by then.
 Result<fs::Mark> Core::rollback(fs::Position to) {
+  std::lock_guard starting(starts_);
   if (!running().empty())
     return fail_errno(EBUSY, "a command runs in this draft");
+  std::string name;
+  for (const fs::Mark& mark : session_->tree().marks())
+    if (mark.position == to) name = mark_name(mark);
   fs::Mark mark = TRY(session_->tree().rollback(to));
   session_->server().drain();
+  record("rollback", Json::object().set("to", name).set("position", to),
+         Sync::kNo);
   return mark;
 }
 

@@ -54,4 +54,17 @@ Result<std::string> friendly_name() {
                      kNouns[bytes[1] % 64]);
 }
 
+std::string mark_name(const fs::Mark& mark) {
+  switch (mark.kind) {
+    case fs::MarkKind::kCommandBegin:
+      return fmt::format("@{}", mark.command);
+    case fs::MarkKind::kCommandEnd:
+      return fmt::format("@{}.", mark.command);
+    case fs::MarkKind::kNamed:
+      return mark.name;
+    default:
+      return "";
+  }
+}
+
 }  // namespace stoplog::draft

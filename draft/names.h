@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "fs/tree_types.h"
 
 namespace stoplog::draft {
 
@@ -16,5 +17,8 @@ inline constexpr std::string_view kIdDigits =
 
 Result<std::string> random_id();
 Result<std::string> friendly_name();
+
+// What a mark is called: "@4", "@4.", a snapshot's name; "" when it has none.
+std::string mark_name(const fs::Mark& mark);
 
 }  // namespace stoplog::draft

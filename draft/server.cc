@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/sys_file.h"
 #include "base/sys_process.h"
@@ -20,7 +21,7 @@ constexpr size_t kMaxSlow = 16;  // beyond that they wait for one another
 
 bool is_slow(Op op) {
   return op == Op::kSettle || op == Op::kSnapshot || op == Op::kGc ||
-         op == Op::kFork;
+         op == Op::kFork || op == Op::kRollback;
 }
 
 template <typename T>
@@ -135,7 +136,17 @@ void Server::receive(Client& client) {
   handle(client, std::move(**message));
 }
 
+bool Server::rolls_back() const {
+  return std::ranges::any_of(
+      slow_, [](const auto& job) { return job->request.op == Op::kRollback; });
+}
+
 void Server::handle(Client& client, Message message) {
+  // The tree changes beneath no command: who wants to start one waits.
+  if (message.op == Op::kRun && client.welcomed && rolls_back()) {
+    client.waiting.push_back(std::move(message));
+    return;
+  }
   if (is_slow(message.op) && client.welcomed && message.protocol == kProtocol &&
       slow_.size() < kMaxSlow) {
     start_slow(client, std::move(message));
@@ -368,6 +379,10 @@ void Server::deliver_slow() {
     job.reset();
   }
   std::erase(slow_, nullptr);
+  if (rolls_back()) return;
+  for (auto& client : clients_)
+    for (Message& message : std::exchange(client->waiting, {}))
+      if (!client->dead) handle(*client, std::move(message));
 }
 
 void Server::end_slow() {

@@ -62,8 +62,9 @@ class Server {
     Fd socket;
     std::shared_ptr<Fd> direct;  // a copy for other threads, once it runs
     bool welcomed = false;
-    std::string version;          // as its hello told
-    std::set<uint32_t> commands;  // started by it and not ended
+    std::string version;           // as its hello told
+    std::set<uint32_t> commands;   // started by it and not ended
+    std::vector<Message> waiting;  // runs, for a rollback to end
     std::deque<Outgoing> queue;
     size_t queued = 0;
     bool dead = false;
@@ -81,6 +82,7 @@ class Server {
   Welcome welcome() const;
   DaemonStatus status() const;
   bool busy() const;
+  bool rolls_back() const;
   void send(Client& client, Outgoing message);
   void flush(Client& client);
   void deliver_events();

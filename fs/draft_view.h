@@ -48,7 +48,14 @@ class DraftView : public View {
 
 Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options);
 
-// The marks of a draft, oldest first, without the cost of a view.
+// The marks of a draft, oldest first, and its end, without the cost of a view:
+// nothing is applied.
+struct Timeline {
+  std::vector<Mark> marks;
+  Position end = 0;
+  bool damaged = false;
+};
+Result<Timeline> read_timeline(int draft_dir);
 Result<std::vector<Mark>> list_marks(int draft_dir);
 
 }  // namespace stoplog::fs

@@ -36,7 +36,8 @@ class Window {
     length = static_cast<size_t>(std::min<uint64_t>(length, size_ - at));
     if (at < begin_ || at + length > begin_ + data_.size()) {
       data_.resize(static_cast<size_t>(
-          std::min<uint64_t>(std::max<size_t>(length, 1u << 20), size_ - at)));
+          std::min<uint64_t>(std::max<size_t>(length, step_), size_ - at)));
+      step_ = std::min<size_t>(step_ * 4, 1u << 20);
       size_t n = TRY(
           sys::pread_full(fd_, std::as_writable_bytes(std::span(data_)), at));
       data_.resize(n);
@@ -49,6 +50,7 @@ class Window {
   int fd_;
   uint64_t size_;
   uint64_t begin_ = 0;
+  size_t step_ = 16u << 10;  // often just the head of a journal is wanted
   std::string data_;
 };
 

@@ -25,6 +25,7 @@ void add_deleted(const State& state, RangeSet& needed) {
 struct Changed {
   std::unordered_set<Serial> files;
   bool deletions = false;
+  bool everything = false;
 
   void note(const Record& record) {
     if (const auto* r = std::get_if<ExtentRecord>(&record))
@@ -35,6 +36,9 @@ struct Changed {
       files.insert(p->serial);
     else if (const auto* n = std::get_if<NodeRecord>(&record))
       files.insert(n->serial);
+    // The mark that it goes on from may be one that does not count.
+    else if (std::holds_alternative<FromRecord>(record))
+      everything = true;
     // A base that was taken can go from its file to the list of deletions.
     else if (std::holds_alternative<UnlinkRecord>(record) ||
              std::holds_alternative<RenameRecord>(record) ||
@@ -43,29 +47,48 @@ struct Changed {
       deletions = true;
   }
   void collect(const State& state, RangeSet& needed) {
-    for (Serial serial : files)
-      if (const Held* node = state.find(serial)) add_file(*node, needed);
-    if (deletions) add_deleted(state, needed);
+    if (everything)
+      for (const auto& [serial, node] : state.nodes()) add_file(*node, needed);
+    else
+      for (Serial serial : files)
+        if (const Held* node = state.find(serial)) add_file(*node, needed);
+    if (deletions || everything) add_deleted(state, needed);
     files.clear();
-    deletions = false;
+    deletions = everything = false;
   }
 };
+
+// What a generation's first record goes on from; without one, nothing.
+Result<State> start_of(Generations& all, const JournalHead& head) {
+  State state;
+  if (head.from) {
+    Replayed before = TRY(replay(all, head.from->position, Seals::kOwn));
+    if (before.damaged)
+      return fail(Code::kCorrupt, "the journal is damaged: {}",
+                  before.notes.empty() ? "" : before.notes.front());
+    state = std::move(before.state);
+  }
+  state.set_generation(head.open.generation);
+  return state;
+}
 
 }  // namespace
 
 Status walk_history(int draft_dir, const HistoryOptions& options,
                     const HistoryVisitor& visitor) {
-  for (uint32_t number : TRY(list_generations(draft_dir))) {
-    if (options.generation && !options.generation(number)) continue;
-    Fd fd = TRY_CTX(open_generation(draft_dir, number, O_RDONLY), "journal");
-    JournalHead head = TRY(read_head(fd.get()));
+  Generations generations = TRY(Generations::list(draft_dir));
+  for (const Generation& each : TRY(generations.all())) {
+    if (options.generation && !options.generation(each.number)) continue;
+    const JournalHead& head = each.head;
     if (head.first > options.until) break;
-    State state;
-    state.set_generation(head.open.generation);
+    State state = TRY(start_of(generations, head));
+    Position until = std::min(each.last, options.until);
+    Fd fd =
+        TRY_CTX(open_generation(draft_dir, each.number, O_RDONLY), "journal");
     ScanEnd end = TRY(journal_scan(
-        fd.get(), head, options.until, [&](const Logged& logged) -> Status {
+        fd.get(), head, until, [&](const Logged& logged) -> Status {
           if (visitor.before) TRY(visitor.before(state, logged));
-          TRY_CTX(state.apply(logged),
+          TRY_CTX(go_on(head, logged, state),
                   fmt::format("record {} cannot be applied", logged.position));
           if (visitor.after) TRY(visitor.after(state, logged));
           return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/sys_node.h"
+#include "fs/codec.h"
 #include "fs/layout.h"
 
 namespace stoplog::fs {
@@ -59,7 +60,66 @@ Result<JournalHead> read_head(int fd) {
   bool at_start = end.damage.empty() || end.damage.front().end == 0;
   if (!found || !at_start)
     return fail(Code::kCorrupt, "the journal's first record is damaged");
+  TRY(scan_frames(
+      fd, head.size, head.first, head.open.draft,
+      [&](const Frame& frame) -> Result<bool> {
+        if (frame.sequence != head.first + 1 ||
+            frame.type != record_type(FromRecord{}))
+          return false;
+        Reader reader(frame.payload);
+        JournalHead::Before before{.position = reader.u64(),
+                                   .depth = reader.u32()};
+        if (!reader.ok() || before.position >= head.first)
+          return fail(Code::kCorrupt, "the journal goes on from itself");
+        head.from = before;
+        return false;
+      },
+      head.first + 1));
   return head;
+}
+
+Result<Generations> Generations::list(int draft_dir) {
+  Generations result;
+  result.draft_dir_ = draft_dir;
+  result.unread_ = TRY(list_generations(draft_dir));
+  if (result.unread_.empty())
+    return fail_errno(ENOENT, "the draft has no journal");
+  return result;
+}
+
+Status Generations::read_next() {
+  uint32_t number = unread_.back();
+  unread_.pop_back();
+  auto fd = open_generation(draft_dir_, number, O_RDONLY);
+  if (!fd && fd.error().err() == ENOENT) return {};
+  if (!fd) return std::unexpected(std::move(fd).error().context("journal"));
+  auto head = read_head(fd->get());
+  if (!head) return std::unexpected(std::move(head).error());
+  Position last = known_.empty() ? UINT64_MAX : known_.back().head.first - 1;
+  known_.push_back({.number = number, .head = *head, .last = last});
+  return {};
+}
+
+Result<Generation> Generations::find(Position at) {
+  for (size_t i = 0;; ++i) {
+    while (i == known_.size() && !unread_.empty()) {
+      auto read = read_next();
+      if (read) continue;
+      if (at == UINT64_MAX || read.error().code() != Code::kCorrupt)
+        return std::unexpected(std::move(read).error());
+      damage_ = std::move(read);
+    }
+    if (i == known_.size())
+      return fail(Code::kInvalid, "position {} is no longer in the journal",
+                  at);
+    if (known_[i].head.first <= at) return known_[i];
+  }
+}
+
+Result<std::vector<Generation>> Generations::all() {
+  while (!unread_.empty()) TRY(read_next());
+  if (!damage_) return std::unexpected(damage_.error());
+  return std::vector<Generation>(known_.rbegin(), known_.rend());
 }
 
 Result<ScanEnd> journal_scan(int fd, const JournalHead& head, Position until,

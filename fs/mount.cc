@@ -80,6 +80,16 @@ void MountServer::Impl::invalidate(std::span<const Invalidation> what) {
   if (notifier) notifier->push(what);
 }
 
+// Since Linux 6.16; being told costs nothing but that names are asked again.
+bool MountServer::Impl::forgets_names() {
+  std::call_once(names_tried, [this] {
+    std::string bytes = wire::inc_epoch();
+    names_at_once =
+        ::write(mounted.device.get(), bytes.data(), bytes.size()) >= 0;
+  });
+  return names_at_once;
+}
+
 void MountServer::Impl::drift(const DriftNote& note) {
   if (options.observer != nullptr) options.observer->drift(note);
 }
@@ -89,11 +99,12 @@ void MountServer::Impl::denied(const Denial& denial) {
 }
 
 void MountServer::Impl::send(const Invalidation& what) {
+  using Kind = Invalidation::Kind;
   std::string bytes =
-      what.kind == Invalidation::Kind::kNode
-          ? wire::inval_inode(what.node, 0, 0)
-          : wire::inval_entry(what.node, what.name,
-                              what.kind == Invalidation::Kind::kExpire);
+      what.kind == Kind::kNode ? wire::inval_inode(what.node, 0, 0)
+      : what.kind == Kind::kEveryName
+          ? wire::inc_epoch()
+          : wire::inval_entry(what.node, what.name, what.kind == Kind::kExpire);
   // ENOENT: the kernel does not know it, all is well. ENOTDIR and its like: the
   // name is another thing by now, and was asked anew.
   static_cast<void>(!::write(mounted.device.get(), bytes.data(), bytes.size()));

@@ -51,6 +51,9 @@ struct MountServer::Impl : Observer {
   ssize_t write_reply(const iovec* parts, int count);
   void send(const Invalidation& what);
   void expire_all();
+  bool forgets_names() override;
+  std::once_flag names_tried;
+  bool names_at_once = false;
   void log(std::string_view line) const;
 
   // Ids, timeouts and sizes of an answer.

@@ -37,9 +37,11 @@ void Notifier::push(std::span<const Invalidation> what) {
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
-    for (const Invalidation& one : what) queue_.push_back({one, false});
-    bool stuck = telling_ == static_cast<int>(threads_.size());
-    if (started_ && stuck && telling_ < options_.most_threads)
+    for (const Invalidation& one : what)
+      (one.later ? later_ : queue_).push_back({one, false});
+    int busy = telling_ + telling_later_;
+    bool stuck = busy == static_cast<int>(threads_.size());
+    if (started_ && stuck && busy < options_.most_threads)
       threads_.emplace_back([this] { run(); });
   }
   wake_.notify_one();
@@ -64,8 +66,9 @@ void Notifier::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     repeat_due();
-    if (queue_.empty()) {
-      if (telling_ == 0 && again_.empty()) idle_.notify_all();
+    bool later = queue_.empty() && !later_.empty() && !stopping_;
+    if (queue_.empty() && telling_ == 0 && again_.empty()) idle_.notify_all();
+    if (queue_.empty() && !later) {
       if (stopping_) return;
       if (again_.empty())
         wake_.wait(lock);
@@ -73,15 +76,17 @@ void Notifier::run() {
         wake_.wait_for(lock, kLook);
       continue;
     }
-    Item item = std::move(queue_.front());
-    queue_.pop_front();
-    ++telling_;
+    std::deque<Item>& from = later ? later_ : queue_;
+    Item item = std::move(from.front());
+    from.pop_front();
+    int& telling = later ? telling_later_ : telling_;
+    ++telling;
     lock.unlock();
     uint64_t tick = options_.tick();
     options_.send(item.what);
     bool repeat = !item.repeated && options_.oldest_busy() <= tick;
     lock.lock();
-    --telling_;
+    --telling;
     ++told_;
     if (repeat) {
       Key key{item.what.kind, item.what.node, item.what.name};

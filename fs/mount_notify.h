@@ -2,7 +2,8 @@
 // Notifier: tells the kernel what it must ask again.
 //
 //   notifier.push(invalidations);   any thread, never blocks
-//   notifier.drain();               waits until all pushed so far were told
+//   notifier.drain();               waits until all pushed so far were told,
+//                                   but for what may come later
 //
 // Telling can block (the kernel takes the directory's lock, or waits for a page
 // that is being read), so it happens in threads of its own, never in a reader
@@ -75,9 +76,10 @@ class Notifier {
   std::condition_variable wake_;
   std::condition_variable idle_;
   std::deque<Item> queue_;
+  std::deque<Item> later_;  // when the queue is empty; nobody waits for these
   std::map<Key, Again> again_;  // to be told once more; one each, so bounded
   std::vector<std::thread> threads_;
-  int telling_ = 0;
+  int telling_ = 0, telling_later_ = 0;
   uint64_t told_ = 0;
   bool started_ = false;
   bool stopping_ = false;

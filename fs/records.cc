@@ -267,6 +267,12 @@ void fields(Io& io, R& r) {
   io(r.device);
 }
 
+template <typename Io, Is<FromRecord> R>
+void fields(Io& io, R& r) {
+  io(r.position), io(r.depth), io(r.keeps_command);
+  fields(io, r.table);
+}
+
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {
@@ -286,6 +292,17 @@ Result<Record> decode_as(uint16_t type, std::string_view bytes) {
 
 uint16_t record_type(const Record& record) {
   return static_cast<uint16_t>(record.index());
+}
+
+Serial subject_of(const Record& record) {
+  return std::visit(
+      [](const auto& r) -> Serial {
+        if constexpr (requires { r.serial; })
+          return r.serial;
+        else
+          return 0;
+      },
+      record);
 }
 
 void encode(const Record& record, std::string& out) {

@@ -238,6 +238,17 @@ struct DeviceRecord {
   dev_t device = 0;
 };
 
+// First in a generation that goes on from an older moment (a rollback, a fork):
+// the state is the one at `position`, which lies in the generation before or in
+// one before that, with what is counted here. Nodes that had no name then are
+// gone.
+struct FromRecord {
+  Position position = 0;
+  uint32_t depth = 1;          // generations to be read before this one
+  bool keeps_command = false;  // the command is the one of then
+  TableRecord table;
+};
+
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
                  UnlinkRecord, RenameRecord, SetAttrRecord, XattrRecord,
@@ -245,10 +256,12 @@ using Record =
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
                  TableRecord, StartRecord, ReleaseRecord, RefusedRecord,
-                 DeviceRecord>;
+                 DeviceRecord, FromRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);
+// The node that a record is about; 0 when it is about none or several.
+Serial subject_of(const Record& record);
 void encode(const Record& record, std::string& out);
 Result<Record> decode(uint16_t type, std::string_view bytes);
 

@@ -20,6 +20,7 @@ struct Replayed {
   ScanEnd end;
   uint32_t generation = 0;
   uint64_t records = 0;
+  uint64_t bytes = 0;  // of all generations that were read
   // Records lost in the middle: the draft opens read-only.
   bool damaged = false;
   std::vector<std::string> notes;  // for people: what was found and done
@@ -28,6 +29,12 @@ struct Replayed {
 // ENOENT when there is no journal; Code::kInvalid for a position that no
 // generation holds any more.
 Result<Replayed> replay(int draft_dir, Position until = kEnd);
+// For many of one journal. kOwn: of the seals, only those from before what the
+// generations go on from.
+enum class Seals : uint8_t { kAll, kOwn };
+Result<Replayed> replay(Generations& all, Position until, Seals seals);
+// One record of a generation with this head: its first may go on from `state`.
+Status go_on(const JournalHead& head, const Logged& logged, State& state);
 
 // What commits behind `at` did to the real tree, oldest first.
 Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at);

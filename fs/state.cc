@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fs/past.h"
+
 namespace stoplog::fs {
 
 std::string join_path(std::string_view parent, std::string_view name) {
@@ -20,9 +22,49 @@ State::State() {
   next_serial_ = kRootSerial + 1;
 }
 
-Held* State::find(Serial serial) {
+State::~State() = default;
+State::State(State&&) = default;
+State& State::operator=(State&&) = default;
+
+Held* State::edit(Serial serial) {
   auto it = nodes_.find(serial);
-  return it == nodes_.end() ? nullptr : it->second.get();
+  if (it == nodes_.end()) return nullptr;
+  if (past_) past_->keep(*it->second);
+  return it->second.get();
+}
+
+void State::set_name(Held& dir, const std::string& name,
+                     std::optional<Serial> serial) {
+  if (past_) past_->keep_name(dir, name);
+  if (serial)
+    dir.names.insert_or_assign(name, *serial);
+  else
+    dir.names.erase(name);
+}
+
+void State::set_deleted(const std::string& path,
+                        std::optional<Deleted> deleted) {
+  if (past_) past_->keep_deleted(deleted_, path);
+  if (deleted)
+    deleted_.insert_or_assign(path, std::move(*deleted));
+  else
+    deleted_.erase(path);
+}
+
+void State::set_identity(const Identity& identity, Serial serial) {
+  if (past_) past_->keep_identity(by_identity(identity), identity);
+  if (serial != 0)
+    identities_.insert_or_assign(identity, serial);
+  else
+    identities_.erase(identity);
+}
+
+void State::set_ino(uint64_t ino, Serial serial) {
+  if (past_) past_->keep_ino(by_ino(ino), ino);
+  if (serial != 0)
+    inos_.insert_or_assign(ino, serial);
+  else
+    inos_.erase(ino);
 }
 
 const Held* State::find(Serial serial) const {
@@ -89,7 +131,11 @@ std::optional<std::string> State::path_of(const Held& node, size_t link) const {
 }
 
 Serial State::by_identity(const sys::Stat& st) const {
-  auto it = identities_.find(identity_of(st));
+  return by_identity(identity_of(st));
+}
+
+Serial State::by_identity(const Identity& identity) const {
+  auto it = identities_.find(identity);
   return it == identities_.end() ? 0 : it->second;
 }
 
@@ -109,34 +155,34 @@ Held& State::add(Serial serial, mode_t mode, uint64_t ino) {
   node->mode = mode;
   node->ino = ino;
   Held& held = *node;
+  if (past_) past_->keep_absence(held);
   nodes_[serial] = std::move(node);
-  if (ino != 0) inos_.emplace(ino, serial);
+  if (ino != 0 && by_ino(ino) == 0) set_ino(ino, serial);
   next_serial_ = std::max(next_serial_, serial + 1);
   return held;
 }
 
 void State::remove(Serial serial) {
-  Held* node = find(serial);
+  Held* node = edit(serial);
   if (node == nullptr) return;
   unindex(*node);
-  if (auto it = inos_.find(node->ino);
-      it != inos_.end() && it->second == serial)
-    inos_.erase(it);
+  if (node->ino != 0 && by_ino(node->ino) == serial) set_ino(node->ino, 0);
   if (node->body) node->body->map.clear([&](const Extent& e) { counted(e); });
+  if (past_) past_->keep_names(*node);
   nodes_.erase(serial);
 }
 
 void State::index(const Held& node) {
   // What a rollback took away is another file than the real one that it was.
-  if (node.base && !node.is_dir() && node.base->nlink > 1 && !node.is_dead())
-    identities_.emplace(identity_of(*node.base), node.serial);
+  if (node.base && !node.is_dir() && node.base->nlink > 1 && !node.is_dead() &&
+      by_identity(*node.base) == 0)
+    set_identity(identity_of(*node.base), node.serial);
 }
 
 void State::unindex(const Held& node) {
   if (!node.base) return;
-  auto it = identities_.find(identity_of(*node.base));
-  if (it != identities_.end() && it->second == node.serial)
-    identities_.erase(it);
+  if (by_identity(*node.base) == node.serial)
+    set_identity(identity_of(*node.base), 0);
 }
 
 void State::touch(Held& node) {
@@ -171,7 +217,7 @@ bool State::is_within(const Held& node, const Held& dir) const {
 void State::note_deleted(const std::string& path, Deleted deleted) {
   deleted.command = by_;
   deleted.when = now_;
-  deleted_.insert_or_assign(path, std::move(deleted));
+  set_deleted(path, std::move(deleted));
 }
 
 Link State::detach(Held& node, size_t index) {
@@ -186,11 +232,9 @@ Link State::detach(Held& node, size_t index) {
       link.from = LinkFrom::kNew;
     }
   }
-  if (Held* dir = find(link.parent)) {
-    if (link.shadows)
-      dir->names[link.name] = 0;
-    else
-      dir->names.erase(link.name);
+  if (Held* dir = edit(link.parent)) {
+    set_name(*dir, link.name,
+             link.shadows ? std::optional<Serial>(0) : std::nullopt);
     if (node.is_dir()) --dir->nlink_delta;
   }
   node.links.erase(node.links.begin() + static_cast<long>(index));
@@ -210,7 +254,7 @@ void State::attach(Held& node, Held& dir, Link link) {
       link.shadows = true;
     }
   }
-  dir.names[link.name] = node.serial;
+  set_name(dir, link.name, node.serial);
   if (node.is_dir()) ++dir.nlink_delta;
   node.links.push_back(std::move(link));
 }
@@ -234,7 +278,7 @@ Status State::replace(Held& dir, const std::string& name,
                       const std::string& target, const timespec& time) {
   auto serial = child(dir, name);
   if (serial && *serial != 0) {
-    Held* old = find(*serial);
+    Held* old = edit(*serial);
     if (old == nullptr) return fail(Code::kCorrupt, "no node {}", *serial);
     if (since_ != 0 && (old->base || *serial < since_serial_))
       recent_gone_.emplace_back(dir.serial, name);
@@ -255,7 +299,7 @@ Status State::replace(Held& dir, const std::string& name,
   if (!origin) return fail(Code::kCorrupt, "no base to delete from");
   note_deleted(join_path(*origin, name), {.base = *lower, .target = target});
   if (since_ != 0) recent_gone_.emplace_back(dir.serial, name);
-  dir.names[name] = 0;
+  set_name(dir, name, 0);
   if (S_ISDIR(lower->mode)) --dir.nlink_delta;
   return {};
 }
@@ -278,6 +322,12 @@ void State::drop_seals(
     });
     it = it->second.empty() ? seals_.erase(it) : std::next(it);
   }
+}
+
+void State::forget_command() {
+  since_ = 0;
+  recent_.clear();
+  recent_gone_.clear();
 }
 
 uint64_t State::changed_by_command() const {

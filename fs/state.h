@@ -25,6 +25,7 @@
 #include <optional>
 #include <set>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -68,14 +69,34 @@ struct Link {
 
 // Content that the draft holds. Changed with `io` and the tree's lock held
 // exclusively, read with either held shared.
-struct FileBody {
-  std::shared_mutex io;
+struct FileContent {
   ExtentMap map;
   sys::Stat lower;    // guard of the lower ranges
   SegmentRange base;  // the base's content, when taken whole; length 0: not
   bool has_base = false;
   Hash128 base_hash;
   uint64_t version = 0;  // counts changes of content
+};
+struct FileBody : FileContent {
+  FileBody() = default;
+  explicit FileBody(const FileContent& other) : FileContent(other) {}
+  std::shared_mutex io;
+};
+
+// An owner whose copies own a copy.
+template <typename T>
+class Box : public std::unique_ptr<T> {
+ public:
+  Box() = default;
+  Box(const Box& other)
+      : std::unique_ptr<T>(other ? std::make_unique<T>(*other) : nullptr) {}
+  Box(Box&&) = default;
+  Box& operator=(const Box& other) { return *this = Box(other); }
+  Box& operator=(Box&&) = default;
+  Box& operator=(std::unique_ptr<T> other) {
+    std::unique_ptr<T>::operator=(std::move(other));
+    return *this;
+  }
 };
 
 struct NameHash {
@@ -100,7 +121,7 @@ struct Held {
   dev_t rdev = 0;
   timespec atime{}, mtime{}, ctime{};
   Position touched = 0;
-  std::unique_ptr<sys::Stat> base;  // absent: made by the draft
+  Box<sys::Stat> base;  // absent: made by the draft
   // Where the base stands, when that is no longer first link's derived path.
   std::string lower_path;
   std::vector<Link> links;  // empty: unlinked
@@ -111,6 +132,8 @@ struct Held {
   uint64_t version = 0;            // of the names; not kept on disk
   std::string drift;
   timespec drift_time{};
+  uint64_t saved = 0;      // the span of the past that knows how it was before
+  bool unwritten = false;  // the journal's generation does not have it
 
   bool is_dir() const { return S_ISDIR(mode); }
   bool is_file() const { return S_ISREG(mode); }
@@ -143,6 +166,14 @@ struct Deleted {
   SegmentRange content{};  // length counts only with segment != 0
 };
 
+struct IdentityHash {
+  size_t operator()(const Identity& id) const {
+    return std::hash<uint64_t>()(id.ino * 0x9e3779b97f4a7c15u ^ id.dev);
+  }
+};
+
+class Past;  // fs/past.h
+
 // Nothing in the real tree changed: a discard, which says what the draft is to
 // show there.
 bool is_discard(const BaseChange& change);
@@ -150,12 +181,12 @@ bool is_discard(const BaseChange& change);
 class State {
  public:
   State();
-  State(State&&) = default;
-  State& operator=(State&&) = default;
+  ~State();
+  State(State&&);
+  State& operator=(State&&);
 
   Status apply(const Logged& logged);
 
-  Held* find(Serial serial);
   const Held* find(Serial serial) const;
   const Held& root() const { return *find(kRootSerial); }
   // The held node of this name, 0 for gone, absent when the map is silent.
@@ -170,6 +201,7 @@ class State {
   bool is_within(const Held& node, const Held& dir) const;
   // The held file that is the lower one with this identity.
   Serial by_identity(const sys::Stat& st) const;
+  Serial by_identity(const Identity& identity) const;
   // Does another held node show this inode number?
   Serial by_ino(uint64_t ino) const;
 
@@ -199,6 +231,11 @@ class State {
   // The state of an older mark goes on as the present: it takes over what
   // counts up, the seals and all marks.
   void succeed(const State& present);
+  // What succeed() takes over, but for the seals, as a generation's first
+  // record; and the same on replay, when this is the state at its position.
+  FromRecord from(Position position) const;
+  void go_on_from(const FromRecord& record, Position now);
+  void add_seal(const SealRecord& record);
   // And, as unlinked, those of `serials` that it does not have itself: the
   // kernel may still know them, and records about them may follow. Content is
   // shared with `present`, which is to go.
@@ -223,11 +260,31 @@ class State {
   // for as long as the kernel knows them, records about them may follow.
   void snapshot(const std::function<Status(Record)>& sink,
                 Status& result) const;
+  // Nodes without a name after a rollback: they are not in the generation that
+  // it starts, and are written before the first record that speaks of them.
+  void set_unwritten(bool unwritten);
+  bool has_unwritten() const { return has_unwritten_; }
+  std::vector<Record> unwritten_in(std::span<const Record> records) const;
+  void set_written(const Record& node);
   // Called for each segment range that a change took out of use.
   void on_dead(DeadSink sink) { dead_ = std::move(sink); }
   void set_generation(uint32_t generation) { generation_ = generation; }
   // The held node at a path of the draft and which of its links that is.
-  Held* find_path(const RelPath& path, size_t* link);
+  const Held* find_path(const RelPath& path, size_t* link) const;
+
+  // From the next mark on, keeps how things were at marks, within bounds
+  // (fs/past.h), so that going back costs what changed since.
+  void remember();
+  bool can_go_back(Position to) const;
+  struct WentBack {
+    std::vector<Serial> changed;   // there before and after, or only after
+    std::vector<Serial> returned;  // the same, of content that did not change
+    std::vector<Serial> vanished;  // left without a name, or dropped
+    std::vector<std::pair<Serial, std::string>> names;  // by directory
+  };
+  // The state at the mark `to` goes on as the present, as succeed() says. What
+  // is not in it and `is_known` stays as an unlinked node.
+  WentBack go_back(Position to, const std::function<bool(Serial)>& is_known);
 
  private:
   Status on(const OpenRecord& r);
@@ -256,6 +313,28 @@ class State {
   Status on(const ReleaseRecord& r);
   Status on(const RefusedRecord& r);
   Status on(const DeviceRecord& r);
+  Status on(const FromRecord& r);
+  TableRecord table() const;
+
+  // For changing it.
+  Held* edit(Serial serial);
+  Held* edit_path(const RelPath& path, size_t* link);
+  // All changes of these tables but those of a base map go through here, so
+  // that the past can be kept.
+  void set_name(Held& dir, const std::string& name,
+                std::optional<Serial> serial);
+  void set_deleted(const std::string& path, std::optional<Deleted> deleted);
+  void set_identity(const Identity& identity, Serial serial);
+  void set_ino(uint64_t ino, Serial serial);
+  void forget_command();
+  // fs/state_past.cc
+  struct Target;
+  using Targets = std::unordered_map<Serial, Target>;
+  Targets targets_of(Position to) const;
+  void restore_tables(Position to);
+  void vanish(Serial serial, bool is_known, const std::string& origin,
+              WentBack& out);
+  void restore_node(Serial serial, const Target& target, WentBack& out);
 
   Result<Held*> need(Serial serial);
   Result<Held*> need_dir(Serial serial);
@@ -324,11 +403,6 @@ class State {
 
   std::unordered_map<Serial, std::unique_ptr<Held>> nodes_;
   std::map<std::string, Deleted> deleted_;
-  struct IdentityHash {
-    size_t operator()(const Identity& id) const {
-      return std::hash<uint64_t>()(id.ino * 0x9e3779b97f4a7c15u ^ id.dev);
-    }
-  };
   std::unordered_map<Identity, Serial, IdentityHash> identities_;
   std::unordered_map<uint64_t, Serial> inos_;
   SealTable seals_;
@@ -352,6 +426,8 @@ class State {
   std::vector<std::pair<Serial, std::string>> recent_gone_;
   // The records so far of a base map that has more.
   std::vector<BaseChange> base_changes_;
+  std::unique_ptr<Past> past_;  // null: nothing is kept
+  bool has_unwritten_ = false;
   // Of the record being applied.
   Position now_ = 0;
   uint32_t by_ = 0;

@@ -3,6 +3,7 @@
 // changes: a journal is data from a disk.
 #include <algorithm>
 
+#include "fs/past.h"
 #include "fs/state.h"
 
 namespace stoplog::fs {
@@ -26,7 +27,7 @@ Status State::apply(const Logged& logged) {
 }
 
 Result<Held*> State::need(Serial serial) {
-  Held* node = find(serial);
+  Held* node = edit(serial);
   if (node == nullptr) return fail(Code::kCorrupt, "no node {}", serial);
   return node;
 }
@@ -75,7 +76,7 @@ Status State::on(const AdoptRecord& r) {
                         .from = LinkFrom::kDerived,
                         .origin = {},
                         .shadows = true});
-  dir->names[r.name] = r.serial;
+  set_name(*dir, r.name, r.serial);
   index(node);
   return {};
 }
@@ -125,7 +126,7 @@ Status State::on(const LinkRecord& r) {
                            .from = LinkFrom::kDerived,
                            .origin = {},
                            .shadows = true});
-    dir->names[r.name] = r.serial;
+    set_name(*dir, r.name, r.serial);
     return {};
   }
   pin_lower_path(*node);
@@ -383,19 +384,19 @@ Status State::on(const MarkRecord& r) {
   if (mark.kind == MarkKind::kCommandBegin) command_ = mark.command;
   if (mark.kind == MarkKind::kCommandBegin ||
       mark.kind == MarkKind::kCommandEnd) {
+    forget_command();
     since_ = mark.kind == MarkKind::kCommandBegin ? now_ : 0;
     since_serial_ = next_serial_;
-    recent_.clear();
-    recent_gone_.clear();
   }
   marks_.push_back(std::move(mark));
   ++epoch_;
+  if (past_) past_->begin(now_);
   return {};
 }
 
 Status State::on(const DropRecord& r) {
   for (Serial serial : r.serials)
-    if (Held* node = find(serial); node != nullptr && node->is_dead())
+    if (const Held* node = find(serial); node != nullptr && node->is_dead())
       remove(serial);
   return {};
 }
@@ -411,13 +412,18 @@ Status State::on(const ReleaseRecord& r) {
   Held* node = TRY(need(r.serial));
   if (!node->is_clean()) return fail(Code::kCorrupt, "not clean");
   for (const Link& link : node->links)
-    if (Held* dir = find(link.parent)) dir->names.erase(link.name);
+    if (Held* dir = edit(link.parent)) set_name(*dir, link.name, {});
   remove(r.serial);
   return {};
 }
 
 // What it speaks of changed nothing: replay() takes note.
 Status State::on(const RefusedRecord&) { return {}; }
+
+// It is no change: who replays looks at it before the others.
+Status State::on(const FromRecord&) {
+  return fail(Code::kCorrupt, "a generation starts twice");
+}
 
 Status State::on(const DeviceRecord& r) {
   move_to_device(r.device);
@@ -427,6 +433,7 @@ Status State::on(const DeviceRecord& r) {
 void State::move_to_device(dev_t device) {
   dev_t old = std::exchange(device_, device);
   if (old == 0 || old == device) return;
+  if (past_) past_->clear();
   auto move = [&](sys::Stat& st) {
     if (st.dev == old) st.dev = device;
   };

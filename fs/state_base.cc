@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "fs/past.h"
 #include "fs/state.h"
 
 namespace stoplog::fs {
@@ -75,8 +76,13 @@ State::BaseIndex State::base_index(const BaseMapRecord& r) const {
   return index;
 }
 
-Held* State::find_path(const RelPath& path, size_t* link) {
-  Held* at = find(kRootSerial);
+Held* State::edit_path(const RelPath& path, size_t* link) {
+  const Held* node = std::as_const(*this).find_path(path, link);
+  return node != nullptr ? edit(node->serial) : nullptr;
+}
+
+const Held* State::find_path(const RelPath& path, size_t* link) const {
+  const Held* at = find(kRootSerial);
   Serial parent = 0;
   std::string_view last;
   for (std::string_view name : path.components()) {
@@ -100,7 +106,7 @@ void State::settle_moves() {
   for (auto& [serial, node] : nodes_)
     for (Link& link : node->links) {
       if (link.from != LinkFrom::kMoved) continue;
-      Held* dir = find(link.parent);
+      Held* dir = edit(link.parent);
       auto origin = dir ? origin_of(*dir) : std::nullopt;
       if (!origin || join_path(*origin, link.name) != link.origin) continue;
       if (node->is_dir()) --dir->nlink_delta;  // the lower counts it now
@@ -172,12 +178,12 @@ void State::base_removed(const BaseChange& change, BaseIndex& index) {
   deleted_.erase(path);
   auto it = index.dirs.find(parent_of(path));
   if (it == index.dirs.end()) return;
-  Held* dir = find(it->second);
+  Held* dir = edit(it->second);
   if (dir == nullptr) return;
   auto name = dir->names.find(change.path.name());
   if (name == dir->names.end()) return;
   bool was_dir = change.before && S_ISDIR(change.before->mode);
-  Held* node = name->second != 0 ? find(name->second) : nullptr;
+  Held* node = name->second != 0 ? edit(name->second) : nullptr;
   if (node == nullptr) {
     dir->names.erase(name);
     if (was_dir) ++dir->nlink_delta;
@@ -233,7 +239,7 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   const std::string& path = change.path.str();
   base_of_carried(change, known);
   size_t at = 0;
-  Held* node = find_path(change.path, &at);
+  Held* node = edit_path(change.path, &at);
   if (node == nullptr && change.rest_held && base_under_move(change, known))
     return;
   // Going back past the commit: the link that it replaced keeps its target.
@@ -268,7 +274,7 @@ void State::base_stands(const BaseChange& change, Position reviewed,
     return;
   }
   deleted_.erase(path);
-  Held* dir = find(link.parent);
+  Held* dir = edit(link.parent);
   if (dir == nullptr || !dir->base) return;  // stands on nothing: stays held
   if (node->links.size() > 1 && node->touched <= reviewed &&
       !change.rest_held && leave_group(*node, at, *dir, known))
@@ -318,11 +324,11 @@ void State::base_stands(const BaseChange& change, Position reviewed,
 // alone since: it goes here as well.
 void State::drop_agreed(const BaseChange& change, Position reviewed) {
   size_t at = 0;
-  Held* node = find_path(change.path, &at);
+  Held* node = edit_path(change.path, &at);
   if (node == nullptr || node->touched > reviewed || change.rest_held) return;
   for (const auto& [name, child] : node->names)
     if (child != 0) return;
-  Held* dir = find(node->links[at].parent);
+  Held* dir = edit(node->links[at].parent);
   bool counted_below = node->links[at].from == LinkFrom::kDerived;
   Link link = detach(*node, at);
   if (!node->is_dir()) --node->nlink_delta;
@@ -342,7 +348,7 @@ void State::leave_discarded(const BaseChange& change, Position reviewed,
                             const BaseIndex& index) {
   auto [begin, end] = index.moved.equal_range(change.path.str());
   for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
+    Held* node = edit(it->second);
     if (node == nullptr || !node->base || node->links.empty() ||
         node->touched > reviewed)
       continue;
@@ -355,7 +361,7 @@ void State::leave_discarded(const BaseChange& change, Position reviewed,
     if (!node->is_dir() || !path || !index.committed.contains(*path) ||
         holds_names(*node))
       continue;
-    Held* dir = find(node->links[0].parent);
+    Held* dir = edit(node->links[0].parent);
     if (dir == nullptr) continue;
     Link link = detach(*node, 0);
     auto hidden = deleted_.find(*path);
@@ -375,7 +381,7 @@ void State::show_again(const BaseChange& change, Position reviewed,
   if (gone != deleted_.end() && gone->second.when > reviewed) return;
   size_t at = 0;
   RelPath above = change.path.parent();
-  Held* dir = above.is_root() ? find(kRootSerial) : find_path(above, &at);
+  Held* dir = above.is_root() ? edit(kRootSerial) : edit_path(above, &at);
   if (dir == nullptr) return;
   auto name = dir->names.find(change.path.name());
   if (name == dir->names.end() || name->second != 0) return;
@@ -395,7 +401,7 @@ void State::show_times(const BaseMapRecord& r) {
   for (const BaseChange& change : r.changes) {
     size_t at = 0;
     RelPath parent = change.path.parent();
-    Held* dir = parent.is_root() ? find(kRootSerial) : find_path(parent, &at);
+    Held* dir = parent.is_root() ? edit(kRootSerial) : edit_path(parent, &at);
     if (dir != nullptr && dir->base && (dir->flags & kAttrChanged) == 0 &&
         (dir->own & kOwnMode) == 0)
       dir->own = 0;
@@ -427,6 +433,9 @@ Status State::on(const BaseMapRecord& r) {
 }
 
 void State::rebase(const BaseMapRecord& r) {
+  // It changes more than is worth keeping; going back past it is a thing of its
+  // own (fs/restore.h).
+  if (past_) past_->clear();
   // Removals come children first, for a directory goes only when nothing is
   // left in it.
   for (const BaseChange& change : r.changes)

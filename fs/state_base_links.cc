@@ -59,7 +59,7 @@ void State::own_alone(Held& node) {
 void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
   auto [begin, end] = index.moved.equal_range(change.path.str());
   for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
+    Held* node = edit(it->second);
     if (node == nullptr || !node->base ||
         (change.now && identity_of(*change.now) == identity_of(*node->base)))
       continue;
@@ -101,7 +101,7 @@ void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
 void State::read_elsewhere(const BaseChange& change, const BaseIndex& index) {
   auto [begin, end] = index.read_at.equal_range(change.path.str());
   for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
+    Held* node = edit(it->second);
     if (node == nullptr || !node->base ||
         node->lower_path != change.path.str() ||
         (change.now && identity_of(*change.now) == identity_of(*node->base)))
@@ -237,7 +237,7 @@ void State::exchange_base(Held& node, const sys::Stat& base) {
 bool State::base_under_move(const BaseChange& change, const BaseIndex& known) {
   auto [begin, end] = known.moved.equal_range(change.path.str());
   for (auto it = begin; it != end; ++it) {
-    Held* node = find(it->second);
+    Held* node = edit(it->second);
     if (node == nullptr || !node->is_file() || !node->base) continue;
     exchange_base(*node, *change.now);
     return true;
@@ -258,7 +258,7 @@ bool State::is_carried(const Held& node) const {
 // that it went back past, an undo): what it holds of it stands on that now.
 void State::base_of_carried(const BaseChange& change, const BaseIndex& known) {
   auto it = known.carried.find(change.path.str());
-  Held* node = it != known.carried.end() ? find(it->second) : nullptr;
+  Held* node = it != known.carried.end() ? edit(it->second) : nullptr;
   if (node == nullptr || !node->base || node->links.empty()) return;
   if ((node->mode & S_IFMT) == (change.now->mode & S_IFMT)) {
     exchange_base(*node, *change.now);

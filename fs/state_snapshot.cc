@@ -79,15 +79,68 @@ void State::snapshot(const std::function<Status(Record)>& sink,
                      .at = at,
                      .length = seal.length,
                      .hash = seal.hash});
-  put(TableRecord{.next_serial = next_serial_,
-                  .next_ino = next_ino_,
-                  .epoch = epoch_,
-                  .command = command_,
-                  .next_mark = next_mark_,
-                  .next_segment = next_segment_,
-                  .position = position_,
-                  .marks = marks_});
+  put(table());
   put(StartRecord{});
+}
+
+void State::set_unwritten(bool unwritten) {
+  has_unwritten_ = false;
+  for (auto& [serial, node] : nodes_) {
+    if (!node->links.empty()) continue;
+    node->unwritten = unwritten && node->is_dead();
+    has_unwritten_ = has_unwritten_ || node->unwritten;
+  }
+}
+
+std::vector<Record> State::unwritten_in(std::span<const Record> records) const {
+  std::vector<Record> nodes;
+  for (const Record& record : records) {
+    Serial serial = subject_of(record);
+    const Held* node = find(serial);
+    bool is_new = std::ranges::none_of(
+        nodes, [&](const Record& r) { return subject_of(r) == serial; });
+    if (node != nullptr && node->unwritten && is_new)
+      nodes.push_back(record_of(*node));
+  }
+  return nodes;
+}
+
+void State::set_written(const Record& node) {
+  auto it = nodes_.find(subject_of(node));
+  if (it != nodes_.end()) it->second->unwritten = false;
+}
+
+TableRecord State::table() const {
+  return {.next_serial = next_serial_,
+          .next_ino = next_ino_,
+          .epoch = epoch_,
+          .command = command_,
+          .next_mark = next_mark_,
+          .next_segment = next_segment_,
+          .position = position_,
+          .marks = marks_};
+}
+
+FromRecord State::from(Position position) const {
+  FromRecord record{.position = position, .table = table()};
+  // Nothing that any mark has seen may be written in place.
+  ++record.table.epoch;
+  return record;
+}
+
+void State::go_on_from(const FromRecord& record, Position now) {
+  drop_orphans();
+  uint32_t command = command_;
+  (void)on(record.table);
+  if (record.keeps_command) command_ = command;
+  position_ = std::max(now, record.table.position);
+  base_changes_.clear();
+  forget_command();
+}
+
+void State::add_seal(const SealRecord& r) {
+  if (r.at <= INT64_MAX && r.length <= INT64_MAX - r.at)
+    seals_[r.segment].try_emplace(r.at, Seal{r.length, r.hash});
 }
 
 Status State::on(const NodeRecord& r) {
@@ -147,7 +200,7 @@ Status State::on(const NodeRecord& r) {
   // One that was removed must not stand in the way of one that has its number
   // or is the same lower file.
   if (node.is_dead()) return {};
-  if (node.ino != 0) inos_.emplace(node.ino, node.serial);
+  if (node.ino != 0 && by_ino(node.ino) == 0) set_ino(node.ino, node.serial);
   index(node);
   return {};
 }
@@ -224,7 +277,7 @@ void State::succeed(const State& present) {
 }
 
 void State::keep_target(Serial serial, const std::string& target) {
-  Held* node = find(serial);
+  Held* node = edit(serial);
   if (node != nullptr && S_ISLNK(node->mode) && node->target.empty())
     node->target = target;
 }
@@ -243,7 +296,7 @@ void State::keep_orphans(const State& present,
     if (old->base && record.lower_path.empty())
       record.lower_path = present.origin_of(*old).value_or("");
     if (auto added = on(record); !added) continue;
-    find(serial)->body = old->body;
+    edit(serial)->body = old->body;
   }
 }
 

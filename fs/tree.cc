@@ -62,6 +62,7 @@ Status Tree::Impl::open() {
     TRY(journal_->publish());
     cookie_seed_ = open.cookie_seed;
     watch_dead();
+    state_.remember();
     return append({DeviceRecord{base_stat_.dev}});
   }
   if (!replayed) return std::unexpected(std::move(replayed).error());
@@ -72,6 +73,7 @@ Status Tree::Impl::open() {
   cookie_seed_ = replayed->head.open.cookie_seed;
   segments_->raise_next(state_.next_segment());
   damaged_open_ = replayed->head.open;
+  older_bytes_ = replayed->bytes - replayed->end.end;
   damaged_end_ = std::max(replayed->end.sequence, state_.position());
   if (!read_only_)
     journal_ =
@@ -85,6 +87,7 @@ Status Tree::Impl::open() {
     if (node->body->map.has_lower()) unpinned_.insert(serial);
     unsealed_.insert(serial);
   }
+  state_.remember();
   return {};
 }
 

@@ -89,6 +89,12 @@ Result<uint64_t> Tree::Impl::drop_generations() {
     for (const Mark& mark : state_.marks()) needed.insert(mark.generation);
     present = journal_->generation();
   }
+  // And what those go on from, which is always older.
+  Generations generations = TRY(Generations::list(draft_dir_.get()));
+  std::vector<Generation> all = TRY(generations.all());
+  for (auto it = all.rbegin(); it != all.rend(); ++it)
+    if (it->head.from && (it->number >= present || needed.contains(it->number)))
+      needed.insert(TRY(generations.find(it->head.from->position)).number);
   uint64_t removed = 0;
   Fd dir = TRY(sys::openat(draft_dir_.get(), layout::kJournalDir,
                            O_RDONLY | O_DIRECTORY));

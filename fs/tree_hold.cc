@@ -34,6 +34,11 @@ Status Tree::Impl::append(std::vector<Record> records) {
   Position position = journal_->position();
   // Now and then, look whether a checkpoint is due.
   if ((position & 0x3fff) == 0) wake_pool();
+  if (state_.has_unwritten()) {
+    std::vector<Record> nodes = state_.unwritten_in(records);
+    if (!nodes.empty()) position = TRY(journal_->append(nodes, 0));
+    for (const Record& node : nodes) state_.set_written(node);
+  }
   auto appended = journal_->append(records, state_.command());
   if (!appended) {
     pending_drops_ = std::move(drops);

@@ -239,11 +239,22 @@ struct Tree::Impl {
   void merge_held(const Held& dir, std::vector<ListItem>& items);
 
   // --- timeline (tree_time.cc) ---
+  Status check_mark(Position at) const;
   Result<State> state_at(Position at);
+  size_t commits_since(Position at) const;  // with mutex_ held
   Status write_state(Journal& journal, const State& state);
-  // With mutex_ held exclusively: the journal goes on in a new generation.
+  // With mutex_ held exclusively: the journal goes on in a new generation, with
+  // a whole state or from an older position.
   Status start_generation(const State& state);
+  Status start_from(Position at);
+  Result<uint32_t> depth_of(Position at) const;
+  bool goes_on_from(Position at) const;
+  Result<Mark> note_rollback(Position to);
   void become(State next, std::vector<Invalidation>& out);
+  void go_back(Position to, bool names_at_once, std::vector<Invalidation>& out);
+  void tell_went_back(const State::WentBack& what, bool names_at_once,
+                      std::vector<Invalidation>& out);
+  Status fork_whole(int to_dir, const OpenRecord& open, Position at);
   Status checkpoint();
   void tell_name(const RelPath& path, std::vector<Invalidation>& out);
   // fs/tree_gc.cc
@@ -307,6 +318,8 @@ struct Tree::Impl {
   };
   std::unordered_multimap<Slot, Alias> aliases_;
   std::vector<Serial> pending_drops_;
+  uint64_t older_bytes_ =
+      0;  // of generations that the present one goes on from
   Quota quota_;
   std::unordered_set<Serial> unpinned_;
   std::unordered_set<Serial> unsealed_;  // files with ranges without a seal

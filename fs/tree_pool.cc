@@ -245,8 +245,8 @@ Status Tree::Impl::checkpoint_if_due() {
     uint64_t needed = state_.nodes().size() * 400 +
                       state_.deleted().size() * 250 +
                       state_.marks().size() * 60;
-    if (journal_->bytes() < kCheckpointAt || journal_->bytes() < 3 * needed)
-      return {};
+    uint64_t bytes = journal_->bytes() + older_bytes_;
+    if (bytes < kCheckpointAt || bytes < 3 * needed) return {};
   }
   return checkpoint();
 }

@@ -201,11 +201,7 @@ void Tree::Impl::check_names(std::vector<Invalidation>& out) {
     if (!live.used || live.serial != 0 || live.parent == 0) continue;
     // The draft holds this file by another of its names: this one leads there,
     // and the kernel must be told, for no held directory knows it.
-    sys::Stat st;
-    st.dev = live.dev;
-    st.ino = live.lower_ino;
-    st.btime = live.btime;
-    bool held = live.links && state_.by_identity(st) != 0;
+    bool held = live.links && state_.by_identity(identity_of(live)) != 0;
     auto gone = [&](Slot parent, const std::string& name) {
       if (held)
         out.push_back({.kind = Invalidation::Kind::kDrop,

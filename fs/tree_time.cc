@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline: marks, rollback, the new base after a commit, checkpoints,
-// forks. A rollback, a checkpoint and a fork are one thing: a generation of
-// the journal that begins with a whole state. Older generations stay for the
-// marks that they hold.
+// The timeline: marks, rollback, the new base after a commit, checkpoints. A
+// rollback and a checkpoint are one thing: a new generation of the journal,
+// with a whole state or going on from an older one. Those stay for the marks
+// that they hold, and for the ones that go on from them.
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sys_node.h"
-#include "base/sys_process.h"
-#include "fs/layout.h"
 #include "fs/tree_impl.h"
 
 namespace stoplog::fs {
@@ -82,6 +79,39 @@ Status Tree::Impl::start_generation(const State& state) {
   if (journal_) TRY(journal_->sync());
   TRY(next->publish());
   journal_ = std::move(next);
+  state_.set_unwritten(false);
+  older_bytes_ = 0;
+  return {};
+}
+
+// How many generations must be read for the state at a position.
+Result<uint32_t> Tree::Impl::depth_of(Position at) const {
+  Generations generations = TRY(Generations::list(draft_dir_.get()));
+  const auto before = TRY(generations.find(at)).head.from;
+  return before ? before->depth + 1 : 1;
+}
+
+// Rolling back to and fro shall not make a journal that takes ever longer to
+// read.
+bool Tree::Impl::goes_on_from(Position at) const {
+  auto depth = depth_of(at);
+  return depth && *depth < kMostDepth;
+}
+
+Status Tree::Impl::start_from(Position at) {
+  TRY(segments_->sync());
+  OpenRecord open = journal_->open_record();
+  ++open.generation;
+  FromRecord from = state_.from(at);
+  from.depth = TRY(depth_of(at));
+  std::shared_ptr<Journal> next =
+      TRY(Journal::create(draft_dir_.get(), open, journal_->position()));
+  std::vector<Record> records{std::move(from), DeviceRecord{base_stat_.dev}};
+  TRY(next->append(records, 0));
+  TRY(journal_->sync());
+  TRY(next->publish());
+  older_bytes_ += journal_->bytes();
+  journal_ = std::move(next);
   return {};
 }
 
@@ -97,13 +127,14 @@ Status Tree::Impl::checkpoint() {
   return {};
 }
 
+Status Tree::Impl::check_mark(Position at) const {
+  std::shared_lock lock(mutex_);
+  bool is_mark = std::ranges::any_of(
+      state_.marks(), [&](const Mark& mark) { return mark.position == at; });
+  return is_mark ? Status{} : fail_errno(EINVAL, "no mark has position {}", at);
+}
+
 Result<State> Tree::Impl::state_at(Position at) {
-  {
-    std::shared_lock lock(mutex_);
-    bool is_mark = std::ranges::any_of(
-        state_.marks(), [&](const Mark& mark) { return mark.position == at; });
-    if (!is_mark) return fail_errno(EINVAL, "no mark has position {}", at);
-  }
   Replayed replayed = TRY(replay(draft_dir_.get(), at));
   if (replayed.damaged)
     return fail(Code::kCorrupt, "the journal is damaged before that mark: {}",
@@ -112,38 +143,77 @@ Result<State> Tree::Impl::state_at(Position at) {
   return std::move(replayed.state);
 }
 
+// Each base map ends with a mark, which stays as long as an older one does.
+size_t Tree::Impl::commits_since(Position at) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(state_.marks(), [&](const Mark& mark) {
+        return mark.kind == MarkKind::kCommit && mark.position > at;
+      }));
+}
+
 Result<Mark> Tree::rollback(Position to) {
   Impl& t = *impl_;
   // Also the way out of a damaged journal: to a mark before the damage.
   bool repairs = t.read_only_;
   std::lock_guard one(t.work_mutex_);
-  State target = TRY(t.state_at(to));
-  TRY(t.restore_replaced(target, to));
+  TRY(t.check_mark(to));
   std::vector<Invalidation> out;
-  Mark mark;
-  {
+  Observer* observer = t.observer_;
+  bool at_once = observer != nullptr && observer->forgets_names();
+  Result<Mark> mark;
+  for (bool done = false; !done;) {
+    size_t commits = 0;
+    bool quick = false;
+    std::optional<State> target;
+    {
+      std::shared_lock lock(t.mutex_);
+      commits = t.commits_since(to);
+      quick = !repairs && commits == 0 && t.state_.can_go_back(to);
+    }
+    if (!quick) target = TRY(t.state_at(to));
+    if (commits > 0) TRY(t.restore_replaced(*target, to));
+    // Most of what must be on disk, while the others need not wait for it.
+    if (!repairs) TRY(fsync());
     std::unique_lock no_write(t.epoch_);
     std::unique_lock lock(t.mutex_);
+    // A commit came in between: there is more to be put back.
+    if (t.commits_since(to) != commits ||
+        (!target && !t.state_.can_go_back(to)))
+      continue;
+    done = true;
     // On disk before anything changes here: a failure leaves all as it was.
-    target.succeed(t.state_);
-    std::vector<Serial> known;
-    for (const auto& [serial, slot] : t.by_serial_) known.push_back(serial);
-    target.keep_orphans(t.state_, known);
-    TRY(t.start_generation(target));
+    bool whole = repairs || commits > 0 || !t.goes_on_from(to);
+    if (!target && whole) target = TRY(t.state_at(to));
+    if (target) {
+      target->succeed(t.state_);
+      std::vector<Serial> known;
+      for (const auto& [serial, slot] : t.by_serial_) known.push_back(serial);
+      target->keep_orphans(t.state_, known);
+    }
+    TRY(whole ? t.start_generation(*target) : t.start_from(to));
     t.read_only_ = false;
-    t.become(std::move(target), out);
-    t.state_.set_generation(t.journal_->generation());
-    TRY(t.append({MarkRecord{Mark{.id = t.state_.next_mark(),
-                                  .kind = MarkKind::kRollback,
-                                  .position = 0,
-                                  .command = t.state_.command(),
-                                  .time = Clock::real().now(),
-                                  .name = std::to_string(to)}}}));
-    mark = t.state_.marks().back();
+    if (target)
+      t.become(std::move(*target), out);
+    else
+      t.go_back(to, at_once, out);
+    t.state_.set_unwritten(!whole);
+    mark = t.note_rollback(to);
   }
+  // Told even when the mark could not be written: it went back all the same.
   if (repairs) t.start_pool();
-  if (Observer* observer = t.observer_) observer->invalidate(out);
+  if (observer != nullptr) observer->invalidate(out);
   return mark;
+}
+
+Result<Mark> Tree::Impl::note_rollback(Position to) {
+  state_.set_generation(journal_->generation());
+  TRY(append({MarkRecord{Mark{.id = state_.next_mark(),
+                              .kind = MarkKind::kRollback,
+                              .position = 0,
+                              .command = state_.command(),
+                              .time = Clock::real().now(),
+                              .name = std::to_string(to)}}}));
+  return state_.marks().back();
 }
 
 // The live side of a rollback: `next` is the state from now on.
@@ -179,6 +249,63 @@ void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
   dead_.clear();
   dead_bytes_ = 0;
   watch_dead();
+  state_.remember();
+}
+
+// The same by what differs.
+void Tree::Impl::go_back(Position to, bool names_at_once,
+                         std::vector<Invalidation>& out) {
+  State::WentBack what = state_.go_back(
+      to, [this](Serial serial) { return by_serial_.contains(serial); });
+  tell_went_back(what, names_at_once, out);
+  for (Serial serial : what.vanished) unpinned_.erase(serial);
+  what.changed.insert(what.changed.end(), what.returned.begin(),
+                      what.returned.end());
+  for (Serial serial : what.changed) {
+    unpinned_.erase(serial);
+    const Held* held = state_.find(serial);
+    if (held == nullptr) continue;
+    if (held->body) unsealed_.insert(serial);
+    if (held->body && held->body->map.has_lower()) unpinned_.insert(serial);
+    auto slot = by_serial_.find(serial);
+    if (slot == by_serial_.end()) continue;
+    Live& live = slots_[slot->second];
+    if (slot->second != kRootId) live.ino = held->ino;
+    live.type = held->mode & S_IFMT;
+  }
+  check_names(out);
+  dir_fds_.clear();
+  file_fds_.clear();
+  {
+    std::lock_guard leaf(listings_mutex_);
+    listings_.clear();
+  }
+  dead_.clear();
+  dead_bytes_ = 0;
+}
+
+// What keeps its content and loses or gets back its name can be told later:
+// whoever comes by that name asks, and the answer has the attributes.
+void Tree::Impl::tell_went_back(const State::WentBack& what, bool names_at_once,
+                                std::vector<Invalidation>& out) {
+  using Kind = Invalidation::Kind;
+  constexpr size_t kMany = 2000;
+  names_at_once = names_at_once && what.names.size() >= kMany;
+  if (names_at_once) out.push_back({.kind = Kind::kEveryName});
+  for (const auto& [serial, name] : what.names) {
+    if (names_at_once) break;
+    if (auto dir = by_serial_.find(serial); dir != by_serial_.end())
+      out.push_back(
+          {.kind = Kind::kDrop, .node = id_of(dir->second), .name = name});
+  }
+  auto tell = [&](Serial serial, bool later) {
+    if (auto slot = by_serial_.find(serial); slot != by_serial_.end())
+      out.push_back(
+          {.kind = Kind::kNode, .node = id_of(slot->second), .later = later});
+  };
+  for (Serial serial : what.changed) tell(serial, false);
+  for (Serial serial : what.returned) tell(serial, true);
+  for (Serial serial : what.vanished) tell(serial, true);
 }
 
 // The name may lead elsewhere now: the kernel must ask again.
@@ -291,25 +418,6 @@ void Tree::Impl::pin_bases(std::span<const BaseChange> changes) {
   for (Serial serial : held)
     if (auto pinned = pin(serial, PinWhat::kBase); !pinned)
       log::warn("a base was not kept: {}", pinned.error().text());
-}
-
-Status Tree::fork_into(int to_dir, Position at) {
-  Impl& t = *impl_;
-  TRY(t.writable());
-  std::lock_guard one(t.work_mutex_);
-  State state = TRY(t.state_at(at));
-  TRY(t.restore_replaced(state, at));
-  OpenRecord open;
-  TRY(sys::getrandom(std::as_writable_bytes(std::span(&open.draft, 1))));
-  open.cookie_seed = t.cookie_seed_;
-  {
-    std::unique_lock no_write(t.epoch_);
-    TRY(t.segments_->sync());
-    TRY(t.segments_->link_into(to_dir));
-  }
-  auto journal = TRY(Journal::create(to_dir, open, at));
-  TRY(t.write_state(*journal, state));
-  return journal->publish();
 }
 
 }  // namespace stoplog::fs

@@ -191,9 +191,10 @@ struct Stats {
 // What the kernel must be told.
 struct Invalidation {
   enum class Kind : uint8_t {
-    kNode,    // attributes and content of `node`
-    kExpire,  // the name `name` in `node`: ask again, keep what stands there
-    kDrop,    // the name `name` in `node` leads elsewhere or nowhere now
+    kNode,       // attributes and content of `node`
+    kExpire,     // the name `name` in `node`: ask again, keep what stands there
+    kDrop,       // the name `name` in `node` leads elsewhere or nowhere now
+    kEveryName,  // all names everywhere: ask again when one is used
   };
   Kind kind = Kind::kNode;
   NodeId node = 0;   // for names: the directory
@@ -202,6 +203,8 @@ struct Invalidation {
   // kNode: a file with several names in the real tree. It needs a watch of its
   // own, put before the kernel is told.
   bool links = false;
+  // kNode: only who has it open sees a difference, and nobody waits for it.
+  bool later = false;
 };
 struct DriftNote {
   RelPath path;      // in the draft
@@ -221,6 +224,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void invalidate(std::span<const Invalidation> what) = 0;
+  // Can be told kEveryName?
+  virtual bool forgets_names() { return false; }
   virtual void drift(const DriftNote& note) = 0;
   virtual void denied(const Denial& denial) = 0;
 };

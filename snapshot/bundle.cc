@@ -40,15 +40,15 @@ std::optional<uint32_t> number_of(std::string_view name,
 
 Status export_journal(BundleWriter& out, const ExportTree& what) {
   std::vector<std::byte> block(kBlock);
-  for (uint32_t number : TRY(fs::list_generations(what.draft_dir))) {
-    Fd fd = TRY(fs::open_generation(what.draft_dir, number, O_RDONLY));
-    fs::JournalHead head = TRY(fs::read_head(fd.get()));
-    if (head.first > what.until) break;
-    fs::ScanEnd end =
-        TRY(fs::journal_scan(fd.get(), head, what.until,
-                             [](const fs::Logged&) -> Status { return {}; }));
+  auto generations = TRY(fs::Generations::list(what.draft_dir));
+  for (const fs::Generation& each : TRY(generations.all())) {
+    if (each.head.first > what.until) break;
+    Fd fd = TRY(fs::open_generation(what.draft_dir, each.number, O_RDONLY));
+    fs::ScanEnd end = TRY(
+        fs::journal_scan(fd.get(), each.head, std::min(each.last, what.until),
+                         [](const fs::Logged&) -> Status { return {}; }));
     TRY(out.begin(fmt::format("{}{}{}", what.prefix, kJournal,
-                              fs::layout::generation_name(number)),
+                              fs::layout::generation_name(each.number)),
                   end.end));
     for (uint64_t at = 0; at < end.end;) {
       size_t want =
@@ -225,12 +225,13 @@ Result<std::set<Sha256Digest>> replaced_objects(int draft_dir,
       if (change.preimage) ids.insert(*change.preimage);
     return true;
   };
-  for (uint32_t number : TRY(fs::list_generations(draft_dir))) {
-    Fd fd = TRY(fs::open_generation(draft_dir, number, O_RDONLY));
-    fs::JournalHead head = TRY(fs::read_head(fd.get()));
-    if (head.first > until) break;
-    fs::ScanEnd end = TRY(fs::scan_frames(fd.get(), head.size, head.first,
-                                          head.open.draft, each, until));
+  auto generations = TRY(fs::Generations::list(draft_dir));
+  for (const fs::Generation& part : TRY(generations.all())) {
+    if (part.head.first > until) break;
+    Fd fd = TRY(fs::open_generation(draft_dir, part.number, O_RDONLY));
+    fs::ScanEnd end = TRY(fs::scan_frames(fd.get(), part.head.size,
+                                          part.head.first, part.head.open.draft,
+                                          each, std::min(part.last, until)));
     if (!end.damage.empty())
       return fail(Code::kCorrupt, "the journal is damaged: record {} is lost",
                   end.damage.front().first_lost);

@@ -111,7 +111,8 @@ class Gatherer {
     } else if (const auto* b = std::get_if<fs::BaseMapRecord>(&logged.record)) {
       for (const fs::BaseChange& change : b->changes)
         if (change.now) note(change.path.str(), *change.now);
-    } else if (std::holds_alternative<fs::StartRecord>(logged.record)) {
+    } else if (std::holds_alternative<fs::StartRecord>(logged.record) ||
+               std::holds_alternative<fs::FromRecord>(logged.record)) {
       nodes(state);
     }
     return {};

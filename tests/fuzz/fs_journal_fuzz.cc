@@ -46,7 +46,12 @@ void check_state(std::string_view bytes) {
     length = std::min(length, bytes.size());
     auto record = decode(type, bytes.substr(0, length));
     bytes.remove_prefix(length);
-    if (record) (void)state.apply({++position, 0, std::move(*record)});
+    if (!record) continue;
+    ++position;
+    if (const auto* from = std::get_if<FromRecord>(&*record))
+      state.go_on_from(*from, position);
+    else
+      (void)state.apply({position, 0, std::move(*record)});
   }
   for (const auto& [serial, node] : state.nodes()) {
     (void)state.origin_of(*node);

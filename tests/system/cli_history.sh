@@ -127,6 +127,53 @@ collected() {
   same 21474836480 "$(sl policy show --json 2>/dev/null | jq .policy.history_size)"
 }
 
+# A fork shares its parent's journal, and outlives it; so does a fork of that.
+family() {
+  sl run --quiet -- sh -c 'echo one >a'
+  sl run --quiet -- sh -c 'echo two >a; echo two >b'
+  sl rollback @2
+  same "$(printf 'A\ta')" "$(sl diff --name-status)"
+  sl run --quiet -- sh -c 'echo three >c'
+  parent=$(sl drafts --json | jq -r '.drafts[] | select(.current).name')
+  sl fork child >/dev/null
+  sl run --quiet -- sh -c 'echo parent >c; echo only >parent' # in the shared file
+  sl -d child run --quiet -- sh -c 'echo child >d'
+  sl -d child fork grandchild @2. >/dev/null
+  for pid in $(sl drafts --json | jq '.drafts[].daemon // empty'); do
+    kill -9 "$pid"
+    eventually is_gone "$pid"
+  done
+  sl rm -y "$parent"
+  sl gc >/dev/null
+  sl -d child log --verify >/dev/null
+  same "$(printf 'A\ta\nA\tc\nA\td')" "$(sl -d child diff --name-status)"
+  same 'one three' "$(echo $(sl -d child cat a) $(sl -d child cat c))"
+  same 'two two' "$(echo $(sl -d grandchild cat a) $(sl -d grandchild cat b))"
+  # All marks of the family, with a daemon and without.
+  for how in without with; do
+    [ $how = without ] || sl -d child run --quiet -- true
+    sl -d child rollback @2.
+    same "$(printf 'A\ta\nA\tb')" "$(sl -d child diff --name-status)" "$how"
+    sl -d child rollback @1.
+    same "$(printf 'A\ta')" "$(sl -d child diff --name-status)" "$how"
+    sl -d child rollback @1
+    same '' "$(sl -d child diff --name-status)" "$how"
+    sl -d child rollback @4.
+    same child "$(sl -d child cat d)" "$how"
+  done
+  # And in a bundle.
+  sl -d child export "$T/$MODE.bundle" >/dev/null
+  digest=$(sl -d child status --json | jq -r .digest)
+  sl import "$T/$MODE.bundle" brought >/dev/null
+  same "$digest" "$(sl -d brought status --json | jq -r .digest)"
+  sl -d brought rollback @2.
+  same 'two two' "$(echo $(sl -d brought cat a) $(sl -d brought cat b))"
+  sl -d brought gc >/dev/null
+  sl -d brought rollback @1.
+  same one "$(sl -d brought cat a)"
+}
+
 both_modes timeline
 both_modes mapped
 both_modes collected
+both_modes family

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/progress_line.h"
+
+#include <thread>
+
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "catch_shim.h"
+#include "cli/wait_line.h"
 
 using namespace stoplog;
 using namespace stoplog::cli;
@@ -45,6 +49,34 @@ TEST_CASE("short work draws no progress line and clears none") {
     ProgressLine line("comparing", pipe->write.get(), clock);
     clock.advance(400ms);
     line.update(3, 4);
+  }
+  pipe->write.reset();
+  CHECK(drain(pipe->read.get()).empty());
+}
+
+TEST_CASE("a wait line counts while something is waited for and goes away") {
+  auto pipe = sys::pipe();
+  REQUIRE(pipe);
+  std::string drawn;
+  {
+    WaitLine line("rolling back", pipe->write.get(), 1ms);
+    while (!drawn.contains("2 s")) drawn += drain(pipe->read.get());
+    line.clear();
+    drawn += drain(pipe->read.get());
+  }
+  CHECK(
+      drawn.starts_with("\r\x1b[Krolling back: 1 s\r\x1b[Krolling back: 2 s"));
+  CHECK(drawn.ends_with("\r\x1b[K"));
+}
+
+TEST_CASE("nothing is drawn for what is not waited for") {
+  auto pipe = sys::pipe();
+  REQUIRE(pipe);
+  {
+    WaitLine line("rolling back", pipe->write.get(), 10min);
+  }
+  {
+    WaitLine nowhere("rolling back", -1, 1ms);
   }
   pipe->write.reset();
   CHECK(drain(pipe->read.get()).empty());

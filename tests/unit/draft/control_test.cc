@@ -25,6 +25,7 @@ class FakeCore final : public DaemonCore {
   FakeCore() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   Result<RunStarted> run(const RunRequest& request, std::vector<Fd> stdio,
                          Teller tell) override {
+    if (waiting_) return fail_errno(EBUSY, "the tree changes beneath it");
     if (request.argv[0] == "refuse")
       return std::unexpected(
           Error(Code::kUnsupported, "no walls").with_hint("buy some"));
@@ -69,15 +70,11 @@ class FakeCore final : public DaemonCore {
     return fs::Mark{.id = 7, .kind = fs::MarkKind::kBarrier, .position = 99};
   }
   Result<fs::Mark> snapshot(const std::string& name) override {
-    // Until somebody else was answered.
-    waiting_ = name == "waits";
-    for (int i = 0; waiting_ && !asked_; ++i) {
-      if (i == 20000) return fail_errno(ETIMEDOUT, "nobody was answered");
-      ::usleep(1000);
-    }
+    if (name == "waits") TRY(wait_for_others());
     return fs::Mark{.id = 8, .name = name};
   }
   Result<fs::Mark> rollback(fs::Position to) override {
+    if (to == 77) TRY(wait_for_others());
     return fs::Mark{.kind = fs::MarkKind::kRollback, .position = to};
   }
   Result<fs::Mark> commit_base(
@@ -111,6 +108,16 @@ class FakeCore final : public DaemonCore {
   Status close() override { return {}; }
 
  private:
+  // Until somebody else was answered.
+  Status wait_for_others() {
+    waiting_ = true;
+    for (int i = 0; !asked_; ++i) {
+      if (i == 20000) return fail_errno(ETIMEDOUT, "nobody was answered");
+      ::usleep(1000);
+    }
+    waiting_ = false;
+    return {};
+  }
   void push(RunEvent event) {
     events_.push_back(std::move(event));
     uint64_t one = 1;
@@ -313,6 +320,35 @@ TEST_CASE("a snapshot that takes its time holds nobody else up") {
   waits.join();
   if (!made) FAIL(made.error().text());
   CHECK(made->name == "waits");
+}
+
+TEST_CASE("a rollback holds up those alone who want to start a command") {
+  ControlPlace place;
+  Daemon daemon(place, place.draft.id);
+  Client one = place.connect();
+  Client other = place.connect();
+  Client third = place.connect();
+  Result<fs::Mark> made = fs::Mark{};
+  std::thread waits([&] { made = one.rollback(77); });
+  while (other.status()->held_bytes != 43) std::this_thread::yield();
+  sys::Pipe out = sys::pipe().value();
+  int fds[3] = {out.read.get(), out.write.get(), out.write.get()};
+  RunRequest request;
+  request.argv = {"x"};
+  Result<RunStarted> started = fail_errno(EINVAL);
+  std::thread runs([&] { started = third.run(request, fds); });
+  // Time for it to be asked; whoever started it then would be refused.
+  for (int i = 0; i < 50; ++i) {
+    REQUIRE(other.status());
+    ::usleep(1000);
+  }
+  CHECK(other.barrier()->position == 99);
+  waits.join();
+  runs.join();
+  if (!made) FAIL(made.error().text());
+  CHECK(made->position == 77);
+  if (!started) FAIL(started.error().text());
+  CHECK(other.running()->size() == 1);
 }
 
 TEST_CASE("hostile bytes cost their sender the connection and nobody else") {

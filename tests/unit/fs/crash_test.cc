@@ -6,35 +6,17 @@
 #include "base/sys_file.h"
 #include "catch_shim.h"
 #include "fs/replay.h"
+#include "state_dump.h"
 #include "tree_fixture.h"
 
 using namespace stoplog;
 using namespace stoplog::fs;
+using stoplog::test::dump;
 using stoplog::test::TempDir;
 using stoplog::test::TreeFixture;
 namespace stdfs = std::filesystem;
 
 namespace {
-
-// A state as text; equal states have equal text.
-std::string dump(const State& state) {
-  std::vector<std::string> lines;
-  Status result;
-  state.snapshot(
-      [&](Record record) -> Status {
-        if (auto* gone = std::get_if<GoneRecord>(&record))
-          std::ranges::sort(gone->names);
-        std::string bytes;
-        encode(record, bytes);
-        lines.push_back(std::move(bytes));
-        return {};
-      },
-      result);
-  std::ranges::sort(lines);
-  std::string all;
-  for (const std::string& line : lines) all += line;
-  return all;
-}
 
 // One of each kind of change.
 void work(TreeFixture& f) {

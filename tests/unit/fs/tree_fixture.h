@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "catch_shim.h"
 #include "fs/tree.h"
@@ -22,7 +24,12 @@ class TreeFixture {
     if (!opened) FAIL(opened.error().text());
     tree = std::move(*opened);
   }
+  // As when the kernel drops all that it knows.
+  void forget_all() {
+    for (fs::NodeId id : std::exchange(looked_up, {})) tree->forget(id, 1);
+  }
   void reopen() {
+    looked_up.clear();
     tree.reset();
     open();
   }
@@ -37,6 +44,7 @@ class TreeFixture {
         return 0;
       }
       id = entry->id;
+      looked_up.push_back(id);
     }
     return id;
   }
@@ -74,13 +82,14 @@ class TreeFixture {
     auto [dir, name] = place(path);
     auto made = tree->mknod(dir, name, S_IFREG | mode, 0, caller);
     if (!made) return made.error().err();
+    looked_up.push_back(made->id);
     if (!text.empty())
       return err(tree->write(made->id, 0, std::as_bytes(std::span(text)), {}));
     return 0;
   }
   int mkdir(std::string_view path, mode_t mode = 0755) {
     auto [dir, name] = place(path);
-    return err(tree->mkdir(dir, name, mode, caller));
+    return known(tree->mkdir(dir, name, mode, caller));
   }
   int unlink(std::string_view path) {
     auto [dir, name] = place(path);
@@ -97,7 +106,11 @@ class TreeFixture {
   }
   int link(std::string_view from, std::string_view to) {
     auto [dir, name] = place(to);
-    return err(tree->link(at(from), dir, name, caller));
+    return known(tree->link(at(from), dir, name, caller));
+  }
+  int known(const Result<fs::Entry>& made) {
+    if (made) looked_up.push_back(made->id);
+    return err(made);
   }
   std::string list(std::string_view path) {
     std::vector<std::string> names;
@@ -122,6 +135,7 @@ class TreeFixture {
   std::unique_ptr<fs::Tree> tree;
   fs::Caller caller{.uid = 1000, .gid = 1000, .umask = 022};
   int last_errno = 0;
+  std::vector<fs::NodeId> looked_up;  // one lookup each
 };
 
 }  // namespace stoplog::test
