@@ -51,12 +51,9 @@ def bed(kind, size="6G"):
         shutil.rmtree(top, ignore_errors=True)
 
 
-def make_tree(top, files, seed=1):
+def fill_tree(top, files, seed=1):
     """A tree that looks like a source tree: 20 files a directory, three levels,
-    sizes from 200 bytes to 40 KiB, text. The same for the same seed. Committed
-    to git, so that `git status` has something to compare with; as in a repository
-    that was there yesterday, git need not read files that are as old as its index,
-    and has its objects in a pack."""
+    sizes from 200 bytes to 40 KiB, text. The same for the same seed."""
     rng = random.Random(seed)
     words = [f"word{n}" for n in range(400)]
     os.makedirs(top)
@@ -69,6 +66,13 @@ def make_tree(top, files, seed=1):
         with open(os.path.join(directory, f"file{n}.c"), "w", encoding="ascii") as f:
             f.write(text.replace("word3 ", "word3\n"))
         os.utime(f.name, (YESTERDAY, YESTERDAY))
+
+
+def make_tree(top, files, seed=1):
+    """Such a tree, committed to git, so that `git status` has something to compare
+    with; as in a repository that was there yesterday, git need not read files that
+    are as old as its index, and has its objects in a pack."""
+    fill_tree(top, files, seed)
     env = dict(os.environ, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
     for argv in (["init", "-q"], ["add", "-A"],
                  ["-c", "user.name=b", "-c", "user.email=b@b", "commit", "-qm", "b"],

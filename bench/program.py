@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program itself: change set and patch, commit, undo, marks, rollback, fork
-and export of many files, each beside the plain tool that does the nearest thing;
-and the daemon's memory for each node that the kernel holds.
+"""The program itself: change set and patch, commit and undo of many files, each
+beside the plain tool that does the nearest thing; and the daemon's memory for
+each node that the kernel holds. The timeline is in timeline.py.
 
 Adds to `samples` as the workloads do; the first column is the plain tool.
 """
@@ -116,30 +116,9 @@ def one_round(options, place, lower, count, samples, missing):
     view = Stoplog(options)
     try:
         merged = view.open(ours, os.path.join(work, "view"))
-        empty = clock(view.call, "snapshot", "-m", "empty")
         edit(merged, count)
         edit(plain, count)
         compare_diffs(options, view, work, lower, plain, count, samples)
-        # A mark beside one in a draft that holds nothing; fork and rollback
-        # beside a copy of the same files.
-        add(samples, f"mark with {count} files", "plain tool", empty)
-        add(samples, f"mark with {count} files", "stoplog",
-            clock(view.call, "snapshot", "-m", "bench"))
-        for part, argv in (("fork", ["fork", "other"]), ("rollback", ["rollback", "bench"])):
-            copied = os.path.join(work, "copied")
-            add(samples, f"{part} of {count} files", "plain tool",
-                clock(sh, "cp", "-a", plain, copied))
-            shutil.rmtree(copied)
-            add(samples, f"{part} of {count} files", "stoplog", clock(view.call, *argv))
-        packed, bundle = os.path.join(work, "x.tar.zst"), os.path.join(work, "x.bundle")
-        add(samples, "export", "plain tool",
-            clock(sh, "sh", "-c", f"tar -cf - -C '{plain}' . | zstd -q -3 -T2 -o '{packed}'"))
-        try:
-            add(samples, "export", "stoplog", clock(view.call, "export", bundle))
-        except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip().replace("\n", "; ")
-            if f"export: {said}" not in missing:
-                missing.append(f"export: {said}")
         copy = os.path.join(work, "copy")
         add(samples, f"commit of {count} files", "plain tool",
             clock(sh, "sh", "-c", f"cp -a '{plain}' '{copy}' && sync -f '{copy}'"))

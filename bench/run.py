@@ -18,6 +18,7 @@ import growth
 import launch
 import program
 import report
+import timeline
 import views
 import workloads
 from bed import bed, make_project, make_tree, sh
@@ -48,6 +49,7 @@ def parse(argv):
     o.big_lower_mib = 256 if o.quick else 1024
     o.launches = 10 if o.quick else 50
     o.changed = 2000 if o.quick else 10000
+    o.held = 20000 if o.quick else 100000
     o.stoplog, o.ops = os.path.abspath(o.stoplog), os.path.abspath(o.ops)
     o.commit = os.path.abspath(o.commit)
     o.out = o.out or f"build/bench/{o.on}"
@@ -136,6 +138,8 @@ def measure(options, place, samples, missing):
         memory = program.measure(options, place, samples, missing)
         if memory:
             print(f"memory: {memory[0]:.0f} bytes a node, of {memory[1]} nodes\n")
+    if not options.only or options.only in "timeline":
+        timeline.measure(options, place, samples, missing)
 
 
 def about_this_run(options, missing):
@@ -168,9 +172,10 @@ def main(argv):
     begin = time.time()
     with bed(options.on) as place:
         measure(options, place, samples, missing)
-    groups = {"files": {k: v for k, v in samples.items() if k[0] not in ("launch", "mount", "program")},
+    groups = {"files": {k: v for k, v in samples.items() if k[0] not in ("launch", "mount", "program", "timeline")},
               "mount": {k: v for k, v in samples.items() if k[0] == "mount"},
               "program": {k: v for k, v in samples.items() if k[0] == "program"},
+              "timeline": {k: v for k, v in samples.items() if k[0] == "timeline"},
               "launch": {k: v for k, v in samples.items() if k[0] == "launch"}}
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     about = about_this_run(options, missing)
