@@ -137,7 +137,8 @@ class Prompt {
         paint("36", fmt::format("@@ -{},{} +{},{} @@ {}", hunk.old_start,
                                 hunk.old_lines, hunk.new_start, hunk.new_lines,
                                 escape(hunk.header, Escape::kLine)));
-    out += '\n';
+    std::string by = makers_text(makers_.of(hunk.first_edit, hunk.edit_count));
+    out += (by.empty() ? "" : "  by " + by) + '\n';
     for (const diff::Line& line : hunk.lines) {
       std::string_view text = line.text;
       bool ends = text.ends_with('\n');
@@ -170,6 +171,11 @@ class Prompt {
     decision_ = request_.decisions.get(change, text);
     TRY(header(change, at, count));
     bool parts = has_parts(change) && text != nullptr;
+    makers_ = {};
+    if (parts && request_.makers)
+      if (auto makers = request_.makers(change);
+          makers && makers->edits.size() == text->edits.size())
+        makers_ = std::move(*makers);
     pieces_.clear();
     if (parts && change.mode_changed) pieces_.push_back({{}, true, false});
     if (text != nullptr)
@@ -434,6 +440,7 @@ class Prompt {
   PromptEnd end_;
   LoadedFile loaded_;
   FileDecision decision_;
+  FileMakers makers_;  // of the file's edits, when they are known
   std::vector<Ask> pieces_;
   size_t at_ = 0;
   bool moved_ = false;

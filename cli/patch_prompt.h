@@ -13,11 +13,13 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/review_decisions.h"
+#include "cli/review_makers.h"
 #include "diff/change_set.h"
 
 namespace stoplog::cli {
@@ -31,6 +33,8 @@ struct PromptRequest {
   unsigned context = 3;
   std::vector<RelPath> paths;  // these and what lies beneath; empty: all
   std::function<std::string(uint32_t)> command_text;
+  // Which commands made the edits of a text; unset: not known.
+  std::function<std::optional<FileMakers>(const diff::Change&)> makers;
   bool decided_too = false;  // also what has a verdict already
 };
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <map>
 
 #include "base/escape.h"
@@ -25,6 +26,7 @@ namespace stoplog::cli {
 namespace {
 
 constexpr char kLookedFile[] = "looked";
+constexpr std::chrono::milliseconds kMakersWait{500};
 constexpr uint64_t kMaxLooked = 64ull << 20;
 
 // Everything that stands while the person decides.
@@ -82,7 +84,7 @@ class Sitting {
     return found == commands_.end() ? "" : found->second;
   }
 
-  // On a thread of the screen's; the only one that uses history_.
+  // On a thread of the screen's, if there is one; it alone uses history_.
   std::optional<FileMakers> makers(const diff::Change& change,
                                    const std::function<bool()>& unwanted) {
     if (!history_) history_.emplace(opened_);
@@ -200,7 +202,15 @@ Result<int> approve_by_hunk(Context& context, const draft::Draft& draft,
        .output = STDOUT_FILENO,
        .color = context.out.color(),
        .paths = paths,
-       .command_text = [&](uint32_t n) { return sitting->command_text(n); }}));
+       .command_text = [&](uint32_t n) { return sitting->command_text(n); },
+       .makers =
+           [&](const diff::Change& change) {
+             // A long past is not worth a wait.
+             auto end = std::chrono::steady_clock::now() + kMakersWait;
+             return sitting->makers(change, [&] {
+               return std::chrono::steady_clock::now() > end;
+             });
+           }}));
   TRY(sitting->record());
   size_t approved = 0, undecided = 0;
   for (const diff::Change& change : sitting->set().changes) {

@@ -69,6 +69,28 @@ TEST_CASE("prompt: y and n go through the hunks") {
   CHECK(r.output.find("-line 5\n+changed 5\n") != std::string::npos);
 }
 
+TEST_CASE("prompt: each hunk tells the commands that made it") {
+  diff::ChangeSet set{.changes = {three("f")}};
+  MemoryDecisions store;
+  Fd in = memory("y\ny\ny\n");
+  Fd out = memory("");
+  REQUIRE(run_patch_prompt({.set = set,
+                            .decisions = store,
+                            .input = in.get(),
+                            .output = out.get(),
+                            .makers = [](const diff::Change&) {
+                              return FileMakers{.edits = {{3}, {}, {3}, {5}}};
+                            }}));
+  ::lseek(out.get(), 0, SEEK_SET);
+  std::string said = *sys::read_all(out.get(), 1 << 24);
+  size_t first = said.find("  by #3\n"), last = said.find("  by #3 #5\n");
+  REQUIRE(first != std::string::npos);
+  REQUIRE(last != std::string::npos);
+  CHECK(first < said.find("-line 5\n"));
+  CHECK(last > said.find("-line 30\n"));
+  CHECK(said.find("  by", first + 2) == last);  // the second is not known
+}
+
 TEST_CASE("prompt: a and d answer the rest of the file alone") {
   diff::ChangeSet set{.changes = {three("f"), three("g")}};
   MemoryDecisions store;
