@@ -228,6 +228,8 @@ Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
   options.real_root = opened.workspace;
   options.include_ignored = policy.ignored.value == "commit";
   options.rules = gate::always_ask_rules(policy.always_ask.value);
+  for (const std::string& code : policy.dangers.value)
+    options.rules.push_back({.glob = "", .code = code, .message = ""});
   ProgressLine line("comparing");
   options.progress = line.callback();
   return diff::build_change_set(view, options);

@@ -136,6 +136,7 @@ std::vector<PolicyLine> policy_lines(const Policy& p) {
       {"gate.max_age", duration(p.max_age), p.max_age.origin},
       {"gate.always_ask", list(p.always_ask), p.always_ask.origin},
       {"gate.auto_approve", list(p.auto_approve), p.auto_approve.origin},
+      {"gate.dangers", list(p.dangers), p.dangers.origin},
       {"gate.ignored", quoted(p.ignored.value), p.ignored.origin},
       {"gate.undo_size", size(p.undo_size), p.undo_size.origin},
       {"history.max_age", duration(p.history_age), p.history_age.origin},
@@ -194,6 +195,7 @@ const std::string_view kUserSample =
 # mode = "gated"                # observe, hold, gated or auto
 # max_age = "24h"               # older approvals must be renewed
 # always_ask = [".github/**"]   # always a danger
+# dangers = ["package-script"]  # risks that are a danger here, by their code
 # auto_approve = ["docs/**"]    # approved unasked when no danger is in it
 # ignored = "hold"              # or "commit": files that git ignores
 # undo_size = "10G"             # what replaced contents may take

@@ -134,7 +134,8 @@ struct ChangeSet {
 
 // A user's own rule: raises (never lowers) the level of what the glob matches.
 // Globs are those of .gitignore: "*" within a component, "**" across them, no
-// slash means at any depth.
+// slash means at any depth. Without a glob: raises what another rule found, by
+// its code.
 struct PolicyRule {
   std::string glob;
   Level level = Level::kDanger;

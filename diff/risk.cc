@@ -101,6 +101,7 @@ void add_policy(const Change& change, const std::vector<PolicyRule>& policy,
            (one.from && glob.covers(one.from->str(), dir));
   };
   for (const PolicyRule& rule : policy) {
+    if (rule.glob.empty()) continue;
     auto glob = Glob::parse(rule.glob);
     if (!glob) continue;  // the policy was checked when it was read
     bool hit = hits(*glob, change);
@@ -114,6 +115,13 @@ void add_policy(const Change& change, const std::vector<PolicyRule>& policy,
                            ? fmt::format("your policy names '{}'", rule.glob)
                            : rule.message});
   }
+}
+
+void raise(const std::vector<PolicyRule>& policy, std::vector<Risk>& risks) {
+  for (const PolicyRule& rule : policy)
+    for (Risk& risk : risks)
+      if (rule.glob.empty() && risk.code == rule.code)
+        risk.level = std::max(risk.level, rule.level);
 }
 
 void add_text(const Subject& subject, std::vector<Risk>& risks) {
@@ -160,6 +168,7 @@ std::vector<Risk> assess(const Subject& subject,
   add_node_risks(subject, risks);
   add_text(subject, risks);
   add_policy(subject.change, policy, risks);
+  raise(policy, risks);
   sort_risks(risks);
   return risks;
 }
@@ -167,6 +176,16 @@ std::vector<Risk> assess(const Subject& subject,
 void assess_policy(Change& change, const std::vector<PolicyRule>& policy) {
   add_policy(change, policy, change.risks);
   sort_risks(change.risks);
+}
+
+void raise_levels(ChangeSet& set, const std::vector<PolicyRule>& policy) {
+  if (std::ranges::none_of(
+          policy, [](const PolicyRule& rule) { return rule.glob.empty(); }))
+    return;
+  for (Change& change : set.changes) {
+    raise(policy, change.risks);
+    sort_risks(change.risks);
+  }
 }
 
 void assess_set(ChangeSet& set, const fs::View& view) {

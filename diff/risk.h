@@ -39,6 +39,8 @@ std::vector<Risk> assess(const Subject& subject,
                          const std::vector<PolicyRule>& policy);
 // The policy's alone, gravest first again: for a row whose risks are known.
 void assess_policy(Change& change, const std::vector<PolicyRule>& policy);
+// The same for what the rules of the whole set found.
+void raise_levels(ChangeSet& set, const std::vector<PolicyRule>& policy);
 // Rules that need the whole set: names that differ in case only.
 void assess_set(ChangeSet& set, const fs::View& view);
 

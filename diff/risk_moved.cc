@@ -19,7 +19,7 @@ class MovedRisks {
         row_(row),
         names_(match_beneath(row.path)) {
     for (const PolicyRule& rule : options.rules)
-      if (auto glob = Glob::parse(rule.glob))
+      if (auto glob = Glob::parse(rule.glob); glob && !rule.glob.empty())
         globs_.emplace_back(std::move(*glob), &rule);
   }
 

@@ -258,6 +258,7 @@ Json Policy::to_json() const {
   json.set("gate_mode", gate_mode.value).set("max_age_ms", number(max_age));
   json.set("always_ask", Json::strings(always_ask.value));
   json.set("auto_approve", Json::strings(auto_approve.value));
+  if (!dangers.value.empty()) json.set("dangers", Json::strings(dangers.value));
   json.set("ignored", ignored.value).set("undo_size", number(undo_size));
   json.set("history_age_ms", number(history_age));
   json.set("history_size", number(history_size));

@@ -54,7 +54,8 @@ struct Policy {
   Sourced<std::string> gate_mode;
   Sourced<std::optional<uint64_t>> max_age;                    // ms
   Sourced<std::vector<std::string>> always_ask, auto_approve;  // globs
-  Sourced<std::string> ignored;  // "hold" or "commit"
+  Sourced<std::vector<std::string>> dangers;  // codes of risks, raised
+  Sourced<std::string> ignored;               // "hold" or "commit"
   // What the undo of older commits may take, in bytes.
   Sourced<std::optional<uint64_t>> undo_size;
   // What a draft keeps of its history: ms, and bytes with what it holds now.

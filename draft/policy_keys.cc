@@ -5,6 +5,7 @@
 
 #include "base/glob.h"
 #include "base/units.h"
+#include "diff/risk.h"
 
 namespace stoplog::draft {
 namespace {
@@ -135,6 +136,18 @@ Result<bool> required_limits(const KeyContext& c) {
   for (const std::string& name : *list)
     if (std::ranges::find(kLimits, name) == std::end(kLimits)) return false;
   add_all(c, c.policy.required, *list);
+  return true;
+}
+
+// More dangers are stricter: both lists hold.
+Result<bool> raised_risks(const KeyContext& c) {
+  const auto* list = list_of(c);
+  if (list == nullptr) return false;
+  auto rules = diff::risk_rules();
+  for (const std::string& code : *list)
+    if (std::ranges::find(rules, code, &diff::RuleInfo::code) == rules.end())
+      return false;
+  add_all(c, c.policy.dangers, *list);
   return true;
 }
 
@@ -294,6 +307,8 @@ constexpr KeySpec kKeys[] = {
     {"gate.max_age", kDuration, max_age},
     {"gate.always_ask", kGlobs, added_globs<&Policy::always_ask>},
     {"gate.auto_approve", kGlobs, auto_approve},
+    {"gate.dangers", "a list of codes of risks such as \"package-script\"",
+     raised_risks},
     {"gate.ignored", "\"hold\" or \"commit\"", gate_ignored},
     {"gate.undo_size", kSize, undo_size},
     {"history.max_age", kDuration, history_age},

@@ -96,6 +96,17 @@ decide() {
   printf "$keys" | script -qec "'$STOPLOG' approve -p $*" /dev/null >"$T/prompt.log"
 }
 
+# Which command made which hunk of a file that several wrote.
+made_by() {
+  seq 100 >n
+  sl run --quiet -- sed -i 's/^10$/ten/' n
+  sl run --quiet -- sed -i 's/^50$/fifty/; s/^10$/&/' n
+  sl run --quiet -- sed -i 's/^ten$/TEN/; s/^90$/ninety/' n
+  decide 'n\nn\nn\n' n
+  same 'by #1 #3;by #2;by #3;' "$(sed 's/\x1b\[[0-9;]*m//g; s/\r//' "$T/prompt.log" |
+    grep -o 'by #.*' | tr '\n' ';')" 'makers'
+}
+
 hunk_by_hunk() {
   seq 100 >n
   sl run --quiet -- sh -c 'sed -i "s/^10$/ten/; s/^50$/fifty/; s/^90$/ninety/" n'
@@ -182,13 +193,24 @@ by_policy() {
   sl approve b
   sl commit
   same y "$(cat b)"
+  # Raised by its code: what is a warning elsewhere is asked for.
+  printf '[gate]\ndangers = ["executable"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  sl run --quiet -- sh -c 'echo x >tool; chmod +x tool'
+  exits 4 sl commit -a -y
+  test ! -e tool
+  printf '[gate]\ndangers = ["no-such-risk"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  not sl policy check 2>"$T/said"
+  grep -q 'gate.dangers' "$T/said" || fail "$(cat "$T/said")"
   rm "$XDG_CONFIG_HOME/stoplog/config.toml"
+  sl commit -a -y
+  same x "$(cat tool)"
 }
 
 both_modes decide_commit_undo
 both_modes all_at_once
 both_modes by_digest
 both_modes hunk_by_hunk
+both_modes made_by
 both_modes made_anew
 both_modes repacked
 both_modes by_policy

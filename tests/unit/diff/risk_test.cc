@@ -304,6 +304,26 @@ TEST_CASE("the user's policy adds rules and raises levels") {
   CHECK_FALSE(set.find(path("src/a.c"))->is_danger());
 }
 
+TEST_CASE("the user's policy raises a rule by its code and lowers none") {
+  MemoryView view;
+  view.base["package.json"] = file(R"({"scripts":{}})");
+  view.change("package.json", file(R"({"scripts":{"test":"x"}})"));
+  view.both("Readme.md", file("x"));
+  view.change("README.md", file("y"));
+  view.change(".envrc", file("x"));
+  CHECK(risks(view) ==
+        Codes{"warn package-script", "warn case-collision", "danger direnv"});
+  DiffOptions options;
+  options.rules = {
+      {.glob = "", .code = "package-script", .message = ""},
+      {.glob = "", .code = "case-collision", .message = ""},
+      {.glob = "", .level = Level::kInfo, .code = "direnv", .message = ""},
+      {.glob = "", .code = "binary", .message = ""}};
+  CHECK(risks(view, options) == Codes{"danger package-script",
+                                      "danger case-collision",
+                                      "danger direnv"});
+}
+
 TEST_CASE("every rule has a code of its own and a reason") {
   std::set<std::string_view> seen;
   for (const RuleInfo& rule : risk_rules()) {
