@@ -232,7 +232,7 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   ChangeSet set;
   set.changes = TRY(list_changes(view));
   GitFacts facts(options.real_root);
-  std::vector<GitParts> git = take_git_parts(set.changes);
+  std::vector<GitParts> git = take_git_parts(view, set.changes);
   TRY(examine_all(set.changes, {view, options, facts}, &set.unchanged));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));
@@ -241,6 +241,7 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   name_links(set);
   if (options.risks) assess_set(set, view);
   if (options.risks || options.digest) TRY(assess_moved(set, view, options));
+  if (options.risks || options.digest) raise_levels(set, options.rules);
   make_groups(set, facts);
   if (options.digest) set.digest = set_digest(set, options.include_ignored);
   return set;

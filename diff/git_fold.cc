@@ -6,6 +6,7 @@
 #include <set>
 
 #include "diff/content_hash.h"
+#include "diff/git_directories.h"
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
 #include "diff/git_split_index.h"
@@ -20,23 +21,6 @@ constexpr size_t kSubjectsRead = 400;  // of all: each inflates up to 64 KiB
 constexpr std::string_view kUnreadable = "unreadable";
 constexpr uint64_t kRefFile = 4096;
 constexpr uint64_t kConfigLimit = 1u << 20;
-
-// Length of the path up to and with its first ".git" directory; 0: none.
-size_t git_prefix(const Change& change) {
-  const std::string& path = change.path.str();
-  for (size_t at = 0; at < path.size();) {
-    size_t end = std::min(path.find('/', at), path.size());
-    if (path.compare(at, end - at, ".git") == 0) {
-      auto dir = [](const std::optional<fs::NodeState>& s) {
-        return !s || s->type == fs::Type::kDir;
-      };
-      bool inside = end < path.size();
-      return inside || (dir(change.before) && dir(change.after)) ? end : 0;
-    }
-    at = end + 1;
-  }
-  return 0;
-}
 
 // What git runs or obeys: rows of their own. `rel` is relative to .git.
 bool is_own_change(std::string_view rel) {
@@ -283,7 +267,11 @@ class Folder {
   // As the base has it: what an agent wrote there is a danger of its own, and
   // does not decide how the rest is read. A new repository's is its own.
   ObjectFormat format() const {
-    auto path = RelPath::parse(directory_.str() + "/config");
+    // That of another work tree is its repository's.
+    RelPath above = directory_.parent();
+    const RelPath& where =
+        above.name() == "worktrees" ? above.parent() : directory_;
+    auto path = RelPath::parse(where.str() + "/config");
     if (!path) return ObjectFormat::kSha1;
     auto state = view_.real_state(*path);
     if (state && !*state) state = view_.draft_state(*path);
@@ -442,17 +430,19 @@ class Folder {
 
 }  // namespace
 
-std::vector<GitParts> take_git_parts(std::vector<Change>& changes) {
+std::vector<GitParts> take_git_parts(const fs::View& view,
+                                     std::vector<Change>& changes) {
+  GitDirectories directories(view);
   std::map<std::string, GitParts> found;
   std::erase_if(changes, [&](Change& change) {
-    size_t prefix = git_prefix(change);
+    auto [top, prefix] = directories.find(change);
     const std::string& path = change.path.str();
     // A git directory that moved as a whole is a moved directory; a link in
     // place of hooks/ is what its target is.
-    bool own = prefix == 0 || change.is_moved_directory() ||
+    bool own = top == 0 || change.is_moved_directory() ||
                stands_for_own_changes(change) || change.too_deep != 0 ||
-               (prefix < path.size() &&
-                is_own_change(std::string_view(path).substr(prefix + 1)));
+               (top < path.size() &&
+                is_own_change(std::string_view(path).substr(top + 1)));
     if (own) return false;
     GitParts& git = found[path.substr(0, prefix)];
     git.parts.push_back(std::move(change));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folds the changes inside git directories into one row each.
 //
-//   for (GitParts& git : take_git_parts(changes)) ... examine git.parts ...
+//   for (GitParts& git : take_git_parts(view, changes)) ... examine git.parts
+//   ...
 //     if (auto row = TRY(fold_git(view, std::move(git)))) changes.push_back(…)
 //
 // Hooks, configuration, attributes and info stay changes of their own.
@@ -15,12 +16,13 @@
 namespace stoplog::diff {
 
 struct GitParts {
-  RelPath directory;  // ".git", "vendor/lib/.git"
+  RelPath directory;  // ".git", "vendor/lib/.git", ".git/modules/lib"
   std::vector<Change> parts;
 };
 
 // Removes them from `changes`, which are in order of path and stay so.
-std::vector<GitParts> take_git_parts(std::vector<Change>& changes);
+std::vector<GitParts> take_git_parts(const fs::View& view,
+                                     std::vector<Change>& changes);
 
 // The row; nullopt when nothing in it has a meaning (an index refreshed, a log
 // line written).

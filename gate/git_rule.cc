@@ -19,13 +19,23 @@ namespace {
 constexpr uint64_t kRefFile = 4096;
 constexpr uint64_t kConfigLimit = 1u << 20;
 
-// The path relative to the first git directory above it; empty: none.
+// The same for the git directory of a submodule or of another work tree, which
+// may have slashes in its name: known by what git keeps in one.
+std::string_view within_inner(std::string_view relative) {
+  if (!relative.starts_with("modules/") && !relative.starts_with("worktrees/"))
+    return relative;
+  size_t at = std::min(relative.find("/objects/"), relative.find("/refs/"));
+  if (at == std::string_view::npos) at = relative.rfind('/');
+  return relative.substr(at + 1);
+}
+
+// The path relative to the git directory that it is in; empty: none.
 std::string_view within_git(const RelPath& path) {
   std::string_view text = path.str();
-  if (text.starts_with(".git/")) return text.substr(5);
+  if (text.starts_with(".git/")) return within_inner(text.substr(5));
   size_t at = text.find("/.git/");
   return at == std::string_view::npos ? std::string_view()
-                                      : text.substr(at + 6);
+                                      : within_inner(text.substr(at + 6));
 }
 
 bool is_ref(std::string_view relative) {

@@ -199,7 +199,7 @@ by_policy() {
   exits 4 sl commit -a -y
   test ! -e tool
   printf '[gate]\ndangers = ["no-such-risk"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
-  not sl policy check 2>"$T/said"
+  exits 2 sl policy show 2>"$T/said"
   grep -q 'gate.dangers' "$T/said" || fail "$(cat "$T/said")"
   rm "$XDG_CONFIG_HOME/stoplog/config.toml"
   sl commit -a -y
