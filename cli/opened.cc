@@ -231,7 +231,7 @@ Result<diff::ChangeSet> changes_in(const fs::View& view, const Opened& opened,
   for (const std::string& code : policy.dangers.value)
     options.rules.push_back({.glob = "", .code = code, .message = ""});
   ProgressLine line("comparing");
-  options.progress = line.callback();
+  if (!options.progress) options.progress = line.callback();
   return diff::build_change_set(view, options);
 }
 

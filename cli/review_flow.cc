@@ -36,17 +36,22 @@ class Sitting {
                                                const draft::Draft& draft) {
     std::unique_ptr<Sitting> s(new Sitting(context, draft));
     s->opened_ = TRY(open_draft(context, draft, {}));
-    draft::Policy policy = TRY(load_policy(context));
-    s->set_ = TRY(changes_of(s->opened_, policy));
-    gate::Plan plan =
-        TRY_CTX(gate::load_plan(s->opened_.draft_dir.get(), draft::kPlanFile),
-                "cannot read the decisions");
-    s->opened_.lock.reset();
-    s->store_.emplace(std::move(plan), signature(s->set_),
-                      [s = s.get()](const auto& change) {
-                        return change_plan(s->opened_, change);
-                      });
+    s->policy_ = TRY(load_policy(context));
     return s;
+  }
+  // Takes the time; reads alone.
+  Status prepare(const diff::Progress& progress = {}) {
+    diff::DiffOptions options;
+    options.progress = progress;
+    set_ = TRY(changes_of(opened_, policy_, std::move(options)));
+    gate::Plan plan =
+        TRY_CTX(gate::load_plan(opened_.draft_dir.get(), draft::kPlanFile),
+                "cannot read the decisions");
+    opened_.lock.reset();
+    store_.emplace(
+        std::move(plan), signature(set_),
+        [this](const auto& change) { return change_plan(opened_, change); });
+    return {};
   }
 
   const diff::ChangeSet& set() const { return set_; }
@@ -145,6 +150,7 @@ class Sitting {
   Context& context_;
   const draft::Draft& draft_;
   Opened opened_;
+  draft::Policy policy_;
   diff::ChangeSet set_;
   std::optional<PlanDecisions> store_;
   std::map<uint32_t, std::string> commands_;
@@ -162,25 +168,33 @@ void tell_rest(Context& context, size_t approved, size_t undecided) {
 
 Result<int> review_draft(Context& context, const draft::Draft& draft) {
   auto sitting = TRY(Sitting::open(context, draft));
-  if (sitting->set().empty()) {
+  context.out.flush();
+  auto request = [&](const diff::Progress& progress)
+      -> Result<std::optional<ReviewRequest>> {
+    TRY(sitting->prepare(progress));
+    if (sitting->set().empty()) return std::nullopt;
+    return ReviewRequest{
+        .set = sitting->set(),
+        .decisions = sitting->store(),
+        .looked = sitting->looked(),
+        .title = draft.name,
+        .command_text = [&](uint32_t n) { return sitting->command_text(n); },
+        .commit = [&] { return sitting->commit(); },
+        .save_looked = [&](const Looked& now) { sitting->keep_looked(now); },
+        .makers =
+            [&](const diff::Change& change,
+                const std::function<bool()>& unwanted) {
+              return sitting->makers(change, unwanted);
+            },
+        .color = context.out.color()};
+  };
+  std::optional<ReviewEnd> reviewed = TRY(run_review(
+      {.title = draft.name, .color = context.out.color(), .prepare = request}));
+  if (!reviewed) {
     context.out.note("nothing is held: there is nothing to review");
     return kDone;
   }
-  context.out.flush();
-  ReviewEnd end = TRY(run_review(
-      {.set = sitting->set(),
-       .decisions = sitting->store(),
-       .looked = sitting->looked(),
-       .title = draft.name,
-       .command_text = [&](uint32_t n) { return sitting->command_text(n); },
-       .commit = [&] { return sitting->commit(); },
-       .save_looked = [&](const Looked& now) { sitting->keep_looked(now); },
-       .makers =
-           [&](const diff::Change& change,
-               const std::function<bool()>& unwanted) {
-             return sitting->makers(change, unwanted);
-           },
-       .color = context.out.color()}));
+  const ReviewEnd& end = *reviewed;
   TRY(sitting->record());
   if (!end.message.empty())
     context.out.note(escape(end.message, Escape::kText));
@@ -194,6 +208,7 @@ Result<int> review_draft(Context& context, const draft::Draft& draft) {
 Result<int> approve_by_hunk(Context& context, const draft::Draft& draft,
                             const std::vector<RelPath>& paths) {
   auto sitting = TRY(Sitting::open(context, draft));
+  TRY(sitting->prepare());
   context.out.flush();
   PromptEnd end = TRY(run_patch_prompt(
       {.set = sitting->set(),
@@ -206,9 +221,9 @@ Result<int> approve_by_hunk(Context& context, const draft::Draft& draft,
        .makers =
            [&](const diff::Change& change) {
              // A long past is not worth a wait.
-             auto end = std::chrono::steady_clock::now() + kMakersWait;
+             auto latest = std::chrono::steady_clock::now() + kMakersWait;
              return sitting->makers(change, [&] {
-               return std::chrono::steady_clock::now() > end;
+               return std::chrono::steady_clock::now() > latest;
              });
            }}));
   TRY(sitting->record());

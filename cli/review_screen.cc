@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/review_screen.h"
 
+#include <unistd.h>
+
 #include <array>
+#include <exception>
 #include <utility>
 
 #include "base/sys_terminal.h"
+#include "cli/exit_codes.h"
 #include "cli/review_layout.h"
 #include "cli/review_model.h"
 #include "cli/review_terminal.h"
 #include "cli/review_text.h"
+#include "cli/review_wait.h"
 
 namespace stoplog::cli {
 namespace {
@@ -229,16 +234,57 @@ class Session {
 
 }  // namespace
 
-Result<ReviewEnd> run_review(ReviewRequest request) {
-  // Before the loader's thread, which inherits the mask, and before ncurses,
-  // whose own handlers then never run.
-  sys::SignalWatch signals = TRY(sys::SignalWatch::start(
-      {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
+// Before any thread, which inherits the mask, and before ncurses, whose own
+// handlers then never run.
+static Result<sys::SignalWatch> watch_signals() {
+  return sys::SignalWatch::start(
+      {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP, SIGQUIT});
+}
+
+static Result<ReviewEnd> review(ReviewRequest& request,
+                                sys::SignalWatch& signals,
+                                std::unique_ptr<Terminal> terminal) {
   auto loader = TRY(FileLoader::create(request.set));
   auto makers = TRY(MakerLoader::create(request));
-  auto terminal = TRY(Terminal::open({.color = request.color}));
+  if (!terminal) terminal = TRY(Terminal::open({.color = request.color}));
   Session session(request, *loader, *makers, *terminal, signals);
   return session.run();
+}
+
+Result<ReviewEnd> run_review(ReviewRequest request) {
+  sys::SignalWatch signals = TRY(watch_signals());
+  return review(request, signals, nullptr);
+}
+
+Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
+  sys::SignalWatch signals = TRY(watch_signals());
+  std::optional<Result<std::optional<ReviewRequest>>> request;
+  std::exception_ptr thrown;
+  Waited waited;
+  {
+    auto work =
+        TRY(Preparation::start([&](const diff::Progress& progress) noexcept {
+          try {
+            request.emplace(start.prepare(progress));
+          } catch (...) {
+            thrown = std::current_exception();
+          }
+        }));
+    auto ended = wait_on_screen(
+        *work, {.title = start.title, .color = start.color}, signals);
+    if (ended && ended->left) {
+      ended->terminal.reset();
+      ::_exit(ended->signal != 0 ? kSignalBase + ended->signal : kDone);
+    }
+    waited = TRY(std::move(ended));
+  }
+  if (thrown) std::rethrow_exception(thrown);
+  if (!request->has_value()) {
+    waited.terminal.reset();
+    return std::unexpected(std::move(request->error()));
+  }
+  if (!**request) return std::nullopt;
+  return TRY(review(***request, signals, std::move(waited.terminal)));
 }
 
 }  // namespace stoplog::cli

@@ -59,4 +59,17 @@ struct ReviewEnd {
 
 Result<ReviewEnd> run_review(ReviewRequest request);
 
+// The same when what is to be reviewed must first be looked for, which
+// `prepare` does, on another thread, and may tell how far it is. When it takes
+// a moment the screen is there meanwhile. Nullopt: there is nothing to review.
+// Leaving the screen meanwhile leaves the process at once: `prepare` must be
+// reading alone.
+struct ReviewStart {
+  std::string title;
+  bool color = true;
+  std::function<Result<std::optional<ReviewRequest>>(const diff::Progress&)>
+      prepare;
+};
+Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start);
+
 }  // namespace stoplog::cli

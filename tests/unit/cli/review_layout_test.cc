@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "base/strings.h"
 #include "catch_shim.h"
+#include "cli/review_wait.h"
 #include "review_fixture.h"
 
 using namespace stoplog;
@@ -144,4 +145,20 @@ TEST_CASE("layout: the cursor stands behind what is typed") {
   REQUIRE(frame.cursor);
   CHECK(frame.cursor->column == 3);
   CHECK(frame.cursor->row == 23);
+}
+
+TEST_CASE("layout: the screen of a wait fits every size and obeys nothing") {
+  for (int columns : {0, 1, 8, 80, 300})
+    for (int rows : {0, 1, 2, 3, 24}) {
+      CAPTURE(columns, rows);
+      Frame frame = waiting_frame("a\x1b[2J\xff", 12, 100000, columns, rows);
+      CHECK(frame.rows.size() == static_cast<size_t>(rows));
+      for (const auto& row : frame.rows)
+        for (const Span& span : row) {
+          CHECK(display_width(span.text) <= static_cast<size_t>(columns));
+          CHECK(span.text.find('\x1b') == std::string::npos);
+        }
+    }
+  Frame frame = waiting_frame("draft", 12, 100, 80, 24);
+  CHECK(frame.rows[2][0].text == "  looking at 12 of 100 changes");
 }
