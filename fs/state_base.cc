@@ -47,6 +47,15 @@ bool holds_names(const Held& node) {
                              [](const auto& e) { return e.second != 0; });
 }
 
+// The link of that name, when the draft put the node there over whatever the
+// real tree has: its base, if it has one, is another.
+Link* not_from_base(Held& node, const Held& dir, std::string_view name) {
+  for (Link& link : node.links)
+    if (link.parent == dir.serial && link.name == name)
+      return link.from != LinkFrom::kDerived ? &link : nullptr;
+  return nullptr;
+}
+
 }  // namespace
 
 bool is_discard(const BaseChange& change) {
@@ -186,6 +195,9 @@ void State::base_removed(const BaseChange& change, BaseIndex& index) {
   Held* node = name->second != 0 ? edit(name->second) : nullptr;
   if (node == nullptr) {
     dir->names.erase(name);
+    if (was_dir) ++dir->nlink_delta;
+  } else if (Link* other = not_from_base(*node, *dir, change.path.name())) {
+    other->shadows = false;  // what it hid is gone
     if (was_dir) ++dir->nlink_delta;
   } else if (!node->is_touched() && !holds_names(*node)) {
     follow_base(*node, *dir, change.path.name());

@@ -236,6 +236,32 @@ TEST_CASE("a committed file that was moved outlives the undo of its commit") {
   CHECK(f.drifts() == "");
 }
 
+TEST_CASE("what was moved over a new file stays moved when that is undone") {
+  Committing f;
+  f.base.write("from", "f");
+  f.open();
+  bool own = GENERATE(false, true);
+  if (own) {
+    f.write("from", "F");
+    Position first = marked(f);
+    f.commit(first, {f.put("from", "F")});
+  }
+  f.write("to", "T");
+  Position reviewed = marked(f);
+  f.commit(reviewed, {f.put("to", "T")});
+  f.rename("from", "to");
+  REQUIRE(f.tree->settle());
+  f.commit(reviewed, {f.remove("to")});
+  CHECK(f.list("") == "to");
+  CHECK(f.read("to") == (own ? "F" : "f"));
+  auto changes = raw_changes(f, kEnd);
+  REQUIRE(changes);
+  REQUIRE(changes->size() == 1);
+  CHECK((*changes)[0].path == *RelPath::parse("to"));
+  CHECK((*changes)[0].from == RelPath::parse("from").value());
+  CHECK(f.drifts() == "");
+}
+
 TEST_CASE("of two names one replaced and one removed stay one held file") {
   Committing f;
   f.base.write("b", "old");
