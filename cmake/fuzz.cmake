@@ -10,9 +10,7 @@ endif()
 file(GLOB fuzzers CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
 # zlib: git's loose objects are deflated.
-set(STOPLOG_FUZZ_LIBS z ${CMAKE_DL_LIBS})
-pkg_check_modules(LIBGIT2 REQUIRED libgit2)
-string(REGEX MATCH "^[0-9]+\\.[0-9]+" LIBGIT2_VERSION_ABI "${LIBGIT2_VERSION}")
+set(STOPLOG_FUZZ_LIBS lib::git2 lib::z)
 add_custom_target(fuzzers)
 foreach(source ${fuzzers})
   get_filename_component(name ${source} NAME_WE)
@@ -29,10 +27,7 @@ foreach(source ${fuzzers})
       target_include_directories(${name} PRIVATE
         ${CMAKE_BINARY_DIR}/include/${visible})
     endforeach()
-    target_include_directories(${name} PRIVATE ${FUSE3_INCLUDE_DIRS}
-      ${LIBGIT2_INCLUDE_DIRS})
-    target_compile_definitions(${name} PRIVATE
-      STOPLOG_LIBGIT2="libgit2.so.${LIBGIT2_VERSION_ABI}")
+    target_include_directories(${name} PRIVATE ${FUSE3_INCLUDE_DIRS})
     set(room base)
   endif()
   target_link_libraries(${name} PRIVATE ${room} ${STOPLOG_FUZZ_LIBS})

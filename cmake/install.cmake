@@ -72,11 +72,6 @@ and reaches the real tree only when a person approves it; it can be undone.")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# libgit2 is loaded when hunks are made, so shlibdeps does not see it.
-pkg_check_modules(GIT2 QUIET libgit2)
-if(GIT2_VERSION MATCHES "^([0-9]+\\.[0-9]+)")
-  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libgit2-${CMAKE_MATCH_1}")
-endif()
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "fuse3, git, less")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
     "${CMAKE_SOURCE_DIR}/packaging/postinst"

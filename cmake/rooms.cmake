@@ -15,6 +15,7 @@ function(stoplog_static_lib target name)
     add_library(${target} UNKNOWN IMPORTED GLOBAL)
     set_target_properties(${target} PROPERTIES
       IMPORTED_LOCATION ${STOPLOG_LIB_${name}})
+    set_property(GLOBAL APPEND PROPERTY STOPLOG_LIBS ${STOPLOG_LIB_${name}})
   endif()
 endfunction()
 
@@ -26,6 +27,7 @@ stoplog_static_lib(lib::cap cap)
 stoplog_static_lib(lib::fuse3 fuse3)
 stoplog_static_lib(lib::ncursesw ncursesw)
 stoplog_static_lib(lib::tinfo tinfo)
+stoplog_static_lib(lib::z z)
 pkg_check_modules(FUSE3 REQUIRED fuse3)
 set_target_properties(lib::fuse3 PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${FUSE3_INCLUDE_DIRS}"
@@ -34,6 +36,7 @@ set_target_properties(lib::ncursesw PROPERTIES
   INTERFACE_LINK_LIBRARIES "lib::tinfo")
 
 include(${CMAKE_CURRENT_LIST_DIR}/fmt.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/git2.cmake)
 
 set(STOPLOG_WARNINGS -Wall -Wextra -Wpedantic -Wconversion -Wshadow
     -Wold-style-cast -Wimplicit-fallthrough
@@ -61,8 +64,12 @@ function(stoplog_flags target)
     target_link_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE})
   else()
     # as-needed: g++ asks for libm, and nothing here uses it.
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
-      -Wl,--as-needed -Wl,--wrap=OPENSSL_cpuid_setup)  # base/hash_speed.h
+    # Wholly static is another way to be linked: -static-libstdc++ would ask for
+    # a shared C library in the end.
+    target_link_options(${target} PRIVATE
+      $<IF:$<BOOL:$<TARGET_PROPERTY:STATIC_PIE>>,-static-pie,-static-libstdc++>
+      -static-libgcc -Wl,--as-needed
+      -Wl,--wrap=OPENSSL_cpuid_setup)  # base/hash_speed.h
   endif()
 endfunction()
 

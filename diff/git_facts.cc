@@ -24,7 +24,6 @@ struct GitFacts::State {
   std::mutex mutex;  // guards everything below
   std::string root;
   bool tried = false;
-  const GitLibrary* git = nullptr;
   git_repository* repository = nullptr;
   git_tree* head = nullptr;
   // Of directories only, with a final slash: one answer serves all beneath.
@@ -33,34 +32,32 @@ struct GitFacts::State {
   IgnoreFilter filter;
 
   ~State() {
-    if (head != nullptr) git->object_free(reinterpret_cast<git_object*>(head));
-    if (repository != nullptr) git->repository_free(repository);
+    if (head != nullptr) git_object_free(reinterpret_cast<git_object*>(head));
+    if (repository != nullptr) git_repository_free(repository);
   }
 
   void open() {
     if (tried) return;
     tried = true;
-    // Most trees without git end here, before 5 ms of loading.
+    // Most trees without git end here, before libgit2 is started.
     if (root.empty() || !sys::statat(AT_FDCWD, root + "/.git")) return;
-    auto library = GitLibrary::get();
-    if (!library) return;
-    git = *library;
-    if (git->repository_open_ext(&repository, root.c_str(),
-                                 GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr) != 0) {
+    if (!start_libgit2()) return;
+    if (git_repository_open_ext(&repository, root.c_str(),
+                                GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr) != 0) {
       repository = nullptr;
       return;
     }
     git_reference* ref = nullptr;
-    if (git->repository_head(&ref, repository) != 0) return;
+    if (git_repository_head(&ref, repository) != 0) return;
     git_object* tree = nullptr;
-    if (git->reference_peel(&tree, ref, GIT_OBJECT_TREE) == 0)
+    if (git_reference_peel(&tree, ref, GIT_OBJECT_TREE) == 0)
       head = reinterpret_cast<git_tree*>(tree);
-    git->reference_free(ref);
+    git_reference_free(ref);
   }
 
   bool rule_says(const std::string& path) {
     int ignored = 0;
-    return git->ignore_path_is_ignored(&ignored, repository, path.c_str()) ==
+    return git_ignore_path_is_ignored(&ignored, repository, path.c_str()) ==
                0 &&
            ignored != 0;
   }
@@ -88,11 +85,11 @@ struct GitFacts::State {
   std::optional<GitId> blob_at(const std::string& path) {
     git_tree_entry* entry = nullptr;
     if (head == nullptr ||
-        git->tree_entry_bypath(&entry, head, path.c_str()) != 0)
+        git_tree_entry_bypath(&entry, head, path.c_str()) != 0)
       return std::nullopt;
     GitId id;
-    std::memcpy(id.data(), git->tree_entry_id(entry)->id, id.size());
-    git->tree_entry_free(entry);
+    std::memcpy(id.data(), git_tree_entry_id(entry)->id, id.size());
+    git_tree_entry_free(entry);
     return id;
   }
 };

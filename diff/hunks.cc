@@ -45,20 +45,20 @@ Status find_edits(TextDiff& diff, Window& w, bool* settled) {
       return {};
     }
   }
-  const GitLibrary& git = *TRY(GitLibrary::get());
+  TRY(start_libgit2());
   git_diff_options options;
-  git.diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
+  git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
   options.flags = GIT_DIFF_FORCE_TEXT | GIT_DIFF_INDENT_HEURISTIC;
   options.context_lines = 0;
   options.interhunk_lines = 0;
   std::string_view a = diff.old_lines.range(w.old_begin, w.old_count);
   std::string_view b = diff.new_lines.range(w.new_begin, w.new_count);
   size_t first = diff.edits.size();
-  int error = git.diff_buffers(a.data(), a.size(), nullptr, b.data(), b.size(),
+  int error = git_diff_buffers(a.data(), a.size(), nullptr, b.data(), b.size(),
                                nullptr, &options, nullptr, nullptr, collect,
                                nullptr, &diff.edits);
   if (error != 0)
-    return fail(Code::kInternal, "cannot compare lines: {}", git.last_error());
+    return fail(Code::kInternal, "cannot compare lines: {}", libgit2_error());
   for (size_t i = first; i < diff.edits.size(); i++) {
     diff.edits[i].old_line += w.old_begin;
     diff.edits[i].new_line += w.new_begin;

@@ -14,8 +14,7 @@
 //
 // libgit2's buffer API finds the edits, but where nothing that goes comes again
 // and no edit could lie elsewhere (diff/windows.h): there is one answer then.
-// It is loaded with dlopen on the first call that needs it and sees two buffers
-// and nothing else: no repository, no configuration.
+// It sees two buffers and nothing else: no repository, no configuration.
 // Bounds: kTextLimit and kLineLimit after common head and tail are cut off;
 // beyond them diff_texts() fails with EFBIG. Thread-safe.
 #pragma once

@@ -18,6 +18,10 @@
 #include "base/sys_process.h"
 #include "fs/mount_impl.h"
 
+// Character devices are not served: with this the linker leaves them, and the
+// whole of libfuse's other interface, which loads modules, out of the program.
+extern "C" void cuse_lowlevel_init() {}
+
 namespace stoplog::fs {
 namespace {
 

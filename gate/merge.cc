@@ -56,17 +56,17 @@ Result<std::optional<std::string>> merge_texts(std::string_view base,
                                                std::string_view theirs) {
   if (is_binary(base) || is_binary(ours) || is_binary(theirs))
     return std::nullopt;
-  const diff::GitLibrary& git = *TRY(diff::GitLibrary::get());
+  TRY(diff::start_libgit2());
   git_merge_file_input ancestor = input_of(base), mine = input_of(ours),
                        other = input_of(theirs);
   git_merge_file_options options = GIT_MERGE_FILE_OPTIONS_INIT;
   git_merge_file_result result{};
-  if (git.merge_file(&result, &ancestor, &mine, &other, &options) < 0)
-    return fail(Code::kInternal, "cannot merge: {}", git.last_error());
+  if (git_merge_file(&result, &ancestor, &mine, &other, &options) < 0)
+    return fail(Code::kInternal, "cannot merge: {}", diff::libgit2_error());
   std::optional<std::string> merged;
   if (result.automergeable != 0)
     merged.emplace(result.len > 0 ? std::string(result.ptr, result.len) : "");
-  git.merge_file_result_free(&result);
+  git_merge_file_result_free(&result);
   return merged;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three-way merge of files that drifted: base as the draft saw it, the real
-// file as it is, the draft's. libgit2's buffer merge, loaded with dlopen; it
+// file as it is, the draft's. libgit2's buffer merge; it
 // sees three buffers, no repository and no configuration.
 #pragma once
 

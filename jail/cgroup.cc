@@ -24,11 +24,6 @@ constexpr uint64_t kMaxFile = 64 << 10;
 
 size_t index(Controller controller) { return static_cast<size_t>(controller); }
 
-Status write_value(int dir, const char* name, const std::string& value) {
-  Fd fd = TRY(sys::openat(dir, name, O_WRONLY));
-  return sys::write_full(fd.get(), value);
-}
-
 std::optional<uint64_t> parse_number(std::string_view text) {
   uint64_t value = 0;
   auto [end, error] =
@@ -41,12 +36,8 @@ std::optional<uint64_t> parse_number(std::string_view text) {
 // command's end waits for seven of them. "" when it cannot be read.
 class Small {
  public:
-  Small(int dir, const char* name) {
-    auto fd = sys::openat(dir, name, O_RDONLY);
-    if (!fd) return;
-    const ssize_t n = ::read(fd->get(), text_.data(), text_.size());
-    if (n > 0) size_ = static_cast<size_t>(n);
-  }
+  Small(const GroupFiles& dir, const char* name)
+      : size_(dir.read(name, text_)) {}
   std::string_view text() const { return {text_.data(), size_}; }
   // The number behind `key` in a file of "key number" lines.
   std::optional<uint64_t> at(std::string_view key) const {
@@ -62,10 +53,10 @@ class Small {
 
  private:
   std::array<char, 4096> text_;
-  size_t size_ = 0;
+  size_t size_;
 };
 
-std::optional<uint64_t> read_value(int dir, const char* name) {
+std::optional<uint64_t> read_value(const GroupFiles& dir, const char* name) {
   return parse_number(Small(dir, name).text());
 }
 
@@ -133,6 +124,38 @@ bool sweep_place(const std::string& parent) {
 
 }  // namespace
 
+void GroupFiles::keep_open(const char* name, int flags) {
+  // One that is not there is looked for, and told of, when it is needed.
+  if (auto fd = sys::openat(dir_.get(), name, flags))
+    open_.push_back({name, std::move(*fd)});
+}
+
+int GroupFiles::opened(std::string_view name) const {
+  for (const Open& file : open_)
+    if (name == file.name) return file.fd.get();
+  return -1;
+}
+
+Status GroupFiles::write(std::string_view name,
+                         const std::string& value) const {
+  if (int fd = opened(name); fd >= 0) return sys::write_full(fd, value);
+  Fd fd = TRY(sys::openat(dir_.get(), std::string(name), O_WRONLY));
+  return sys::write_full(fd.get(), value);
+}
+
+size_t GroupFiles::read(std::string_view name, std::span<char> out) const {
+  Fd own;
+  int fd = opened(name);
+  if (fd < 0) {
+    auto found = sys::openat(dir_.get(), std::string(name), O_RDONLY);
+    if (!found) return 0;
+    own = std::move(*found);
+    fd = own.get();
+  }
+  const ssize_t n = ::pread(fd, out.data(), out.size(), 0);
+  return n > 0 ? static_cast<size_t>(n) : 0;
+}
+
 bool CgroupPlaces::empty() const {
   return v2.empty() &&
          std::all_of(std::begin(v1), std::end(v1),
@@ -193,23 +216,24 @@ void sweep_cgroups(const CgroupPlaces& places,
 
 bool CgroupSet::make_v2(const std::string& parent, const std::string& name,
                         const MakeGroup& make) {
-  auto at = sys::openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY);
-  if (!at) return false;
+  auto found = sys::openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY);
+  if (!found) return false;
+  const GroupFiles at(std::move(*found));
   // Where the controllers belong to version 1, there is nothing to be had.
-  auto offered = sys::read_file(at->get(), "cgroup.controllers", kMaxFile);
+  auto offered = sys::read_file(at.get(), "cgroup.controllers", kMaxFile);
   if (!offered || (offered->find("memory") == std::string::npos &&
                    offered->find("pids") == std::string::npos))
     return false;
   // Fails where it is not ours or already so; the controllers file tells.
   for (const char* enable : {"+memory", "+pids", "+cpu"})
-    (void)write_value(at->get(), "cgroup.subtree_control", enable);
-  if (!make(at->get(), name)) return false;
+    (void)at.write("cgroup.subtree_control", enable);
+  if (!make(at.get(), name)) return false;
   v2_path_ = parent + "/" + name;
   auto dir = open_group(v2_path_);
   // A sweep was faster than our lock.
-  if (!dir && make(at->get(), name)) dir = open_group(v2_path_);
+  if (!dir && make(at.get(), name)) dir = open_group(v2_path_);
   if (!dir) {
-    (void)sys::unlinkat(at->get(), name, AT_REMOVEDIR);
+    (void)sys::unlinkat(at.get(), name, AT_REMOVEDIR);
     v2_path_.clear();
     return false;
   }
@@ -222,12 +246,13 @@ bool CgroupSet::make_v2(const std::string& parent, const std::string& name,
   v2_has_[index(Controller::kCpuacct)] = true;
   if (!v2_has_[index(Controller::kMemory)] &&
       !v2_has_[index(Controller::kPids)]) {
-    (void)sys::unlinkat(at->get(), name, AT_REMOVEDIR);
+    (void)sys::unlinkat(at.get(), name, AT_REMOVEDIR);
     v2_path_.clear();
     return false;
   }
-  v2_ = std::move(*dir);
+  v2_ = GroupFiles(std::move(*dir));
   version_ = 2;
+  open_ahead();
   return true;
 }
 
@@ -251,10 +276,33 @@ CgroupSet CgroupSet::create(const CgroupPlaces& places, const std::string& name,
       dir = open_group(path);
     }
     if (!dir) continue;
-    set.v1_[i] = {path, std::move(*dir)};
+    set.v1_[i] = {path, GroupFiles(std::move(*dir))};
     set.version_ = 1;
   }
+  set.open_ahead();
   return set;
+}
+
+void CgroupSet::open_ahead() {
+  auto keep = [](GroupFiles& dir, std::initializer_list<const char*> names,
+                 int flags) {
+    if (!dir) return;
+    for (const char* name : names) dir.keep_open(name, flags);
+  };
+  keep(v2_, {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max"},
+       O_WRONLY);
+  keep(v2_,
+       {"cpu.stat", "memory.peak", "pids.peak", "memory.events", "pids.events"},
+       O_RDONLY);
+  GroupFiles& memory = v1_[index(Controller::kMemory)].dir;
+  keep(memory, {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
+       O_WRONLY);
+  keep(memory, {"memory.max_usage_in_bytes", "memory.oom_control"}, O_RDONLY);
+  GroupFiles& pids = v1_[index(Controller::kPids)].dir;
+  keep(pids, {"pids.max"}, O_WRONLY);
+  keep(pids, {"pids.peak", "pids.events"}, O_RDONLY);
+  keep(v1_[index(Controller::kCpuacct)].dir,
+       {"cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys"}, O_RDONLY);
 }
 
 const CgroupSet::Group* CgroupSet::group(Controller controller) const {
@@ -281,23 +329,23 @@ Result<std::vector<Fd>> CgroupSet::join_fds() const {
 Status CgroupSet::limit_memory(uint64_t bytes) {
   const std::string value = fmt::format("{}", bytes);
   if (version_ == 2) {
-    TRY(write_value(v2_.get(), "memory.max", value));
+    TRY(v2_.write("memory.max", value));
     // Without swap accounting in this kernel the files are absent.
-    (void)write_value(v2_.get(), "memory.swap.max", "0");
-    return write_value(v2_.get(), "memory.oom.group", "1");
+    (void)v2_.write("memory.swap.max", "0");
+    return v2_.write("memory.oom.group", "1");
   }
-  const int dir = v1_[index(Controller::kMemory)].dir.get();
-  TRY(write_value(dir, "memory.limit_in_bytes", value));
-  (void)write_value(dir, "memory.memsw.limit_in_bytes", value);
+  const GroupFiles& dir = v1_[index(Controller::kMemory)].dir;
+  TRY(dir.write("memory.limit_in_bytes", value));
+  (void)dir.write("memory.memsw.limit_in_bytes", value);
   return {};
 }
 
 Status CgroupSet::limit_pids(uint64_t count) {
   // init is in the group too.
   const std::string value = fmt::format("{}", count + 1);
-  const int dir =
-      version_ == 2 ? v2_.get() : v1_[index(Controller::kPids)].dir.get();
-  return write_value(dir, "pids.max", value);
+  const GroupFiles& dir =
+      version_ == 2 ? v2_ : v1_[index(Controller::kPids)].dir;
+  return dir.write("pids.max", value);
 }
 
 Status CgroupSet::limit_cpus(double cpus) {
@@ -305,16 +353,16 @@ Status CgroupSet::limit_cpus(double cpus) {
   const auto quota =
       std::max<uint64_t>(1000, static_cast<uint64_t>(cpus * kPeriod + 0.5));
   if (version_ == 2)
-    return write_value(v2_.get(), "cpu.max", fmt::format("{} 100000", quota));
-  const int dir = v1_[index(Controller::kCpu)].dir.get();
-  TRY(write_value(dir, "cpu.cfs_period_us", "100000"));
-  return write_value(dir, "cpu.cfs_quota_us", fmt::format("{}", quota));
+    return v2_.write("cpu.max", fmt::format("{} 100000", quota));
+  const GroupFiles& dir = v1_[index(Controller::kCpu)].dir;
+  TRY(dir.write("cpu.cfs_period_us", "100000"));
+  return dir.write("cpu.cfs_quota_us", fmt::format("{}", quota));
 }
 
 CgroupUsage CgroupSet::usage() const {
   CgroupUsage usage;
   if (version_ == 2) {
-    const int dir = v2_.get();
+    const GroupFiles& dir = v2_;
     const Small cpu(dir, "cpu.stat");
     usage.cpu_us = cpu.at("usage_usec");
     usage.user_us = cpu.at("user_usec");
@@ -327,7 +375,7 @@ CgroupUsage CgroupSet::usage() const {
   }
   if (const Group* cpu = group(Controller::kCpuacct)) {
     auto micros = [&](const char* name) -> std::optional<uint64_t> {
-      auto ns = read_value(cpu->dir.get(), name);
+      auto ns = read_value(cpu->dir, name);
       if (!ns) return std::nullopt;
       return *ns / 1000;
     };
@@ -336,13 +384,13 @@ CgroupUsage CgroupSet::usage() const {
     usage.system_us = micros("cpuacct.usage_sys");
   }
   if (const Group* memory = group(Controller::kMemory)) {
-    const int dir = memory->dir.get();
+    const GroupFiles& dir = memory->dir;
     usage.memory_peak = read_value(dir, "memory.max_usage_in_bytes");
     usage.oom_kills =
         Small(dir, "memory.oom_control").at("oom_kill").value_or(0);
   }
   if (const Group* pids = group(Controller::kPids)) {
-    const int dir = pids->dir.get();
+    const GroupFiles& dir = pids->dir;
     usage.pids_peak = read_value(dir, "pids.peak");
     usage.pids_refused = Small(dir, "pids.events").at("max").value_or(0);
   }
@@ -355,14 +403,14 @@ bool CgroupSet::remove(std::chrono::milliseconds patience) {
 
 bool CgroupSet::remove_now() {
   bool gone = true;
-  auto drop = [&](std::string& path, Fd& dir) {
+  auto drop = [&](std::string& path, GroupFiles& dir) {
     if (path.empty()) return;
     if (::rmdir(path.c_str()) < 0 && errno != ENOENT) {
       gone = false;
       return;
     }
     path.clear();
-    dir.reset();
+    dir = {};
   };
   for (Group& one : v1_) drop(one.path, one.dir);
   drop(v2_path_, v2_);

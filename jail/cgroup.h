@@ -18,7 +18,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -55,6 +57,29 @@ struct CgroupUsage {
   uint64_t pids_refused = 0;
 };
 
+// A group's directory. The files that every command needs are opened when the
+// group is made, ahead of the command that waits for them.
+class GroupFiles {
+ public:
+  GroupFiles() = default;
+  explicit GroupFiles(Fd dir) : dir_(std::move(dir)) {}
+  int get() const { return dir_.get(); }
+  explicit operator bool() const { return static_cast<bool>(dir_); }
+  void keep_open(const char* name, int flags);
+  Status write(std::string_view name, const std::string& value) const;
+  // Up to `out.size()` bytes of its beginning; none when it cannot be read.
+  size_t read(std::string_view name, std::span<char> out) const;
+
+ private:
+  struct Open {
+    const char* name;
+    Fd fd;
+  };
+  int opened(std::string_view name) const;  // or -1
+  Fd dir_;
+  std::vector<Open> open_;
+};
+
 class CgroupSet {
  public:
   CgroupSet() = default;
@@ -84,14 +109,15 @@ class CgroupSet {
  private:
   struct Group {
     std::string path;
-    Fd dir;
+    GroupFiles dir;
   };
   const Group* group(Controller controller) const;
   bool remove_now();
+  void open_ahead();
   bool make_v2(const std::string& parent, const std::string& name,
                const MakeGroup& make);
   int version_ = 0;
-  Fd v2_;
+  GroupFiles v2_;
   std::string v2_path_;
   bool v2_has_[kControllers] = {};
   Group v1_[kControllers];

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# lib::git2, linked statically without what speaks to a network (git_shut.h);
+# loading it takes 5 ms at every start otherwise.
+find_library(STOPLOG_LIB_git2 NAMES libgit2.a git2 REQUIRED)
+set(parts ${STOPLOG_LIB_git2})
+foreach(name http_parser mbedcrypto pcre2-8)
+  find_library(STOPLOG_LIB_${name} NAMES lib${name}.a)
+  if(STOPLOG_LIB_${name})
+    list(APPEND parts ${STOPLOG_LIB_${name}})
+  endif()
+endforeach()
+list(APPEND parts ${STOPLOG_LIB_z})
+if(STOPLOG_LIB_git2 MATCHES "\\.a$")
+  try_compile(STOPLOG_GIT2_STATIC SOURCES ${CMAKE_CURRENT_LIST_DIR}/git2_try.cc
+    LINK_LIBRARIES ${parts} Threads::Threads)
+endif()
+if(NOT STOPLOG_GIT2_STATIC)
+  find_library(STOPLOG_LIB_git2_shared NAMES git2 REQUIRED)
+  set(parts ${STOPLOG_LIB_git2_shared})
+  message(STATUS "libgit2 is loaded at every start, which takes 5 ms")
+endif()
+add_library(stoplog_git2 INTERFACE)
+target_link_libraries(stoplog_git2 INTERFACE ${parts} Threads::Threads)
+add_library(lib::git2 ALIAS stoplog_git2)
+set_property(GLOBAL APPEND PROPERTY STOPLOG_LIBS ${parts})
