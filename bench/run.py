@@ -18,6 +18,7 @@ import growth
 import launch
 import program
 import report
+import tail
 import timeline
 import views
 import workloads
@@ -30,6 +31,8 @@ def parse(argv):
     p.add_argument("--quick", action="store_true", help="small trees, few rounds: five minutes")
     p.add_argument("--growth", action="store_true",
                    help="how costs grow with tree, changes, timeline and file size, instead")
+    p.add_argument("--tail", action="store_true",
+                   help="small operations while something large goes on, instead")
     p.add_argument("--on", default="ext4", choices=["ext4", "xfs", "btrfs", "tmpfs", "disk"],
                    help="the file system beneath: a fresh loop one, or the machine's own disk")
     p.add_argument("--rounds", type=int, help="default 7, with --quick 3")
@@ -171,8 +174,10 @@ def main(argv):
     samples, missing = {}, []
     begin = time.time()
     with bed(options.on) as place:
-        measure(options, place, samples, missing)
-    groups = {"files": {k: v for k, v in samples.items() if k[0] not in ("launch", "mount", "program", "timeline")},
+        (tail.measure if options.tail else measure)(options, place, samples, missing)
+    apart = ("launch", "mount", "program", "timeline")
+    groups = {"tail" if options.tail else "files":
+              {k: v for k, v in samples.items() if k[0] not in apart},
               "mount": {k: v for k, v in samples.items() if k[0] == "mount"},
               "program": {k: v for k, v in samples.items() if k[0] == "program"},
               "timeline": {k: v for k, v in samples.items() if k[0] == "timeline"},

@@ -39,3 +39,13 @@ assert not data["about"]["missing"], data["about"]["missing"]
 xml.parse(sys.argv[2])
 PY
 [ -z "$(find "$T" -maxdepth 1 -name 'stoplog-bench.*')" ] || fail 'its bed was left'
+
+# Small operations while something large goes on (bench_ops is played here).
+printf '#!/bin/sh\necho 900 1000 2000 3000 4000\n' >"$T/ops"
+chmod +x "$T/ops"
+(cd "$TOP" && TMPDIR=$T PYTHONDONTWRITEBYTECODE=1 python3 bench/run.py --tail \
+  --quick --rounds 1 --files 60 --on tmpfs --ops "$T/ops" --stoplog "$STOPLOG" \
+  --out "$T/out") >"$T/said" 2>&1 || fail "$(cat "$T/said")"
+grep -q '^native, create: p99 ' "$T/said" || fail "$(cat "$T/said")"
+grep -q '^stoplog, unlink: max ' "$T/said" || fail "$(cat "$T/said")"
+[ -z "$(find "$T" -maxdepth 1 -name 'stoplog-bench.*')" ] || fail 'its bed was left'
