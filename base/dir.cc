@@ -29,7 +29,8 @@ constexpr size_t kNameOffset = 19;  // no padding before d_name
 }  // namespace
 
 Dir::Dir(Fd fd)
-    : fd_(std::move(fd)), block_(std::make_unique_for_overwrite<std::byte[]>(kBlock)) {}
+    : fd_(std::move(fd)),
+      block_(std::make_unique_for_overwrite<std::byte[]>(kBlock)) {}
 
 Dir Dir::from(Fd fd) { return Dir(std::move(fd)); }
 
