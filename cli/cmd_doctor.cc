@@ -65,7 +65,17 @@ void print(Output& out, const Check& check) {
 
 Result<int> run(Context& context, const Args& args) {
   const draft::Layout& layout = *TRY(context.layout());
-  std::vector<Check> checks = {check_kernel(), check_fuse()};
+  std::vector<Check> checks;
+  // What fails in here fails by intent, and is not to be mended.
+  if (draft::inside_jail())
+    checks.push_back({.name = "inside",
+                      .verdict = Verdict::kFail,
+                      .detail = "this is the inside of a stoplog jail, which "
+                                "cannot hold another one",
+                      .hint = "run commands as they are; what follows is of "
+                              "the jail, not of the machine"});
+  checks.push_back(check_kernel());
+  checks.push_back(check_fuse());
   jail::ProbeReport probe =
       jail::probe_jail(draft::jail_identity("doctor", {}));
   checks.insert(checks.end(), probe.checks.begin(), probe.checks.end());

@@ -20,7 +20,7 @@ Result<int> no_draft(Context& context, const Args& args) {
                       [&](std::string_view s) { context.out.write(s); });
   } else {
     context.out.note("no draft here: nothing is held");
-    context.out.hint("`stoplog run -- COMMAND` starts one");
+    context.out.hint(no_draft_hint());
   }
   return kDone;
 }

@@ -37,6 +37,13 @@ std::optional<std::string> Context::wanted_draft() const {
   return std::nullopt;
 }
 
+std::string no_draft_hint() {
+  return draft::inside_jail()
+             ? "this is the inside of a stoplog jail: what is written here is "
+               "held, and decided upon outside"
+             : "`stoplog run -- COMMAND` starts one";
+}
+
 Result<std::optional<Draft>> Context::find_draft() {
   const draft::Workspace& ws = *TRY(workspace());
   draft::Store& drafts = *TRY(store());
@@ -50,7 +57,7 @@ Result<Draft> Context::need_draft() {
   return std::unexpected(
       Error(Code::kUsage, fmt::format("there is no draft over '{}'",
                                       escape(TRY(workspace())->path)))
-          .with_hint("`stoplog run -- COMMAND` starts one"));
+          .with_hint(no_draft_hint()));
 }
 
 Result<Context::Made> Context::find_or_make_draft(bool force, bool always_new) {

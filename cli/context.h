@@ -29,6 +29,9 @@ struct Globals {
   ColorMode color = ColorMode::kAuto;
 };
 
+// How to come to a draft, or, inside a jail, where it is.
+std::string no_draft_hint();
+
 class Context {
  public:
   Context(Globals globals, Output& output)
