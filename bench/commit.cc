@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "base/sys_file.h"
@@ -66,6 +67,9 @@ int measure(const std::string& top, int count, bool create, Round& round) {
   if (!create) make_files(top + "/ws", count, "old");
   make_files(top + "/draft", count, "new");
   run("sync -f " + top);
+  // What was changed in this moment is read twice by a commit; a real tree was
+  // not.
+  std::this_thread::sleep_for(std::chrono::seconds(4));
   double copy =
       run("cp -a " + top + "/draft " + top + "/copy && sync -f " + top);
   Fd root = open_dir(top + "/ws"), side = open_dir(top + "/draft");

@@ -23,6 +23,7 @@ bool not_permitted(const Error& error) {
 
 Status Disk::step(const char* call) const {
   if (!hook_) return {};
+  std::lock_guard lock(hook_mutex_);
   if (int err = hook_(call); err != 0) return fail_errno(err);
   return {};
 }

@@ -7,13 +7,15 @@
 // The hook is called before each call; an errno other than 0 is returned
 // instead of making it. Tests let the process die there, or fail there, at
 // every call in turn: gate/transaction.h must leave the real tree all old or
-// all new whichever it is.
+// all new whichever it is. A large commit verifies, stages and packs on several
+// threads: the hook is called by one at a time.
 //
 // `name` is one component, or a path within the stage, which is ours alone.
 // Paths of the real tree are resolved by open_dir() only.
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -85,6 +87,7 @@ class Disk {
 
  private:
   Hook hook_;
+  mutable std::mutex hook_mutex_;
 };
 
 }  // namespace stoplog::gate

@@ -26,16 +26,15 @@ Result<Guard> Guard::take(const Disk& disk, int dir, const std::string& name,
     // Unreadable for its owner: then nobody can say what is in it either.
     if (!fd) return std::unexpected(fd.error());
     guard.fd_ = std::move(*fd);
-    guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
-    if (!S_ISREG(guard.stat_.mode)) return guard;
     Status leased = sys::take_read_lease(guard.fd_.get());
+    guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
     if (leased) {
       guard.state_ = State::kHeld;
-      guard.stat_ = TRY(sys::fstat(guard.fd_.get()));
       return guard;
     }
-    // EACCES: not the owner; EINVAL, EOPNOTSUPP: no leases here.
-    if (leased.error().err() != EAGAIN) return guard;
+    // EACCES: not the owner; EINVAL, EOPNOTSUPP: no leases here, or no file.
+    if (leased.error().err() != EAGAIN || !S_ISREG(guard.stat_.mode))
+      return guard;
     if (i == kPauses || wait == Wait::kNo) {
       guard.state_ = State::kBusy;
       return guard;

@@ -10,6 +10,7 @@
 #include "gate/commits.h"
 #include "gate/dir_times.h"
 #include "gate/guard.h"
+#include "gate/preimages.h"
 #include "snapshot/content_digest.h"
 
 namespace stoplog::gate {
@@ -23,11 +24,6 @@ constexpr const char* kSwitchFile = "switch";
 constexpr const char* kAbortFile = "abort";
 constexpr const char* kLocksFile = "locks";
 constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
-
-bool holds_old(const LiveOp& live) {
-  return (live.op.kind == Kind::kTake && !live.op.moving) ||
-         live.op.kind == Kind::kSwap;
-}
 
 }  // namespace
 
@@ -148,27 +144,7 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                       .now = record.now,
                       .left = std::move(left),
                       .warnings = record.warnings};
-  TRY(disk.step("pack"));
-  auto pack = TRY(ground.objects->new_pack());
-  for (const LiveOp& live : record.ops) {
-    const Item& item = record.items[live.op.item];
-    if (!holds_old(live) || !item.old->is_file() ||
-        untouched.contains(live.op.path))
-      continue;
-    std::string slot = std::to_string(live.op.slot);
-    int stage = stages.fd(live.stage);
-    // A program may have found the file before it left, and opened it since.
-    Guard guard = TRY(Guard::take(disk, stage, slot));
-    auto content = TRY(snapshot::file_content(TRY(sys::dup(guard.fd()))));
-    Sha256Digest digest = TRY(pack.add(*content));
-    if (digest != *item.old->sha256 || guard.busy() || guard.is_wanted())
-      return fail(Code::kDrift,
-                  "the real tree is not what the draft saw: {} was saved by "
-                  "another program during the commit",
-                  quote_name(live.op.path.str()));
-  }
-  TRY(disk.step("pack"));
-  TRY(pack.finish(Sync::kNo));
+  TRY(pack_preimages(ground, disk, record, stages, untouched));
   TRY(note_kept_inodes(ground, disk, record, commit));
   commit.dirs = TRY(look_after(disk, ground.root, record.dirs));
   drop_left_items(commit, untouched);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/parallel.h"
 #include "fs/beneath.h"
 #include "fs/real.h"
 #include "gate/fs_kind.h"
@@ -22,6 +23,7 @@ std::string name_text(const std::string& place) {
   size_t slash = place.rfind('/');
   return slash == std::string::npos ? place : place.substr(slash + 1);
 }
+constexpr size_t kRun = 32;
 bool is_top(const StageOp& op) {
   return op.place.find('/') == std::string::npos;
 }
@@ -158,8 +160,7 @@ Status StageSet::sync() const {
 }
 
 Status StageSet::remove() {
-  parent_.reset();
-  parent_stage_ = -1;
+  last_ = {};
   dirs_.clear();
   for (const StagePlace& place : places_) {
     if (place.in_state) {
@@ -174,24 +175,25 @@ Status StageSet::remove() {
   return {};
 }
 
-Result<int> StageSet::parent_of(int stage, const std::string& place) {
+Result<int> StageSet::parent_of(LastDir& last, int stage,
+                                const std::string& place) const {
   std::string parent = parent_text(place);
   if (parent.empty()) return stage;
-  if (parent_stage_ == stage && parent_place_ == parent) return parent_.get();
+  if (last.stage == stage && last.place == parent) return last.fd.get();
   // A tree deeper than PATH_MAX is walked down one name at a time.
-  bool below = parent_stage_ == stage && parent_text(parent) == parent_place_ &&
-               !parent_place_.empty();
+  bool below = last.stage == stage && parent_text(parent) == last.place &&
+               !last.place.empty();
   if (below) {
     TRY(disk_.step("openat"));
-    parent_ = TRY(
-        sys::openat(parent_.get(), name_text(parent), O_RDONLY | O_DIRECTORY));
+    last.fd = TRY(
+        sys::openat(last.fd.get(), name_text(parent), O_RDONLY | O_DIRECTORY));
   } else {
     TRY(disk_.step("openat2"));
-    parent_ = TRY(fs::open_deep(stage, parent, O_RDONLY | O_DIRECTORY));
+    last.fd = TRY(fs::open_deep(stage, parent, O_RDONLY | O_DIRECTORY));
   }
-  parent_stage_ = stage;
-  parent_place_ = parent;
-  return parent_.get();
+  last.stage = stage;
+  last.place = std::move(parent);
+  return last.fd.get();
 }
 
 void StageSet::note_missed(const Item& item,
@@ -202,17 +204,46 @@ void StageSet::note_missed(const Item& item,
                               " could not be set");
 }
 
-Status StageSet::make_file(int dir, const std::string& name, const StageOp& op,
-                           const Item& item, SwitchRecord& record) const {
+Result<StageSet::Made> StageSet::make_file(int dir, const std::string& name,
+                                           const Item& item) const {
   Fd fd = TRY(disk_.openat(dir, name, O_RDWR | O_CREAT | O_EXCL, 0600));
   Sha256Digest digest = TRY(disk_.write_content(fd.get(), *item.content));
   if (digest != *item.fresh->sha256)
     return fail(Code::kDrift, "{} is not what was approved",
                 quote_name(item.path.str()));
-  std::vector<std::string> missed;
-  TRY(disk_.set_new_attributes(fd.get(), *item.fresh, &missed));
-  note_missed(item, missed, record);
-  record.now[op.item] = TRY(sys::fstat(fd.get()));
+  Made made;
+  TRY(disk_.set_new_attributes(fd.get(), *item.fresh, &made.missed));
+  made.stat = TRY(sys::fstat(fd.get()));
+  return made;
+}
+
+// Most of a commit: files of their own, in directories that are made by now, on
+// several threads. Those that follow each other lie in the same directory.
+Status StageSet::make_files(const CommitPlan& plan, SwitchRecord& record) {
+  std::vector<const StageOp*> files;
+  for (const StageOp& op : plan.stage)
+    if (plan.items[op.item].fresh->is_file() && !op.link_of && !op.link_real)
+      files.push_back(&op);
+  std::vector<Made> made(files.size());
+  size_t runs = (files.size() + kRun - 1) / kRun;
+  TRY(parallel_for(runs, 0, [&](size_t run) -> Status {
+    LastDir last;
+    size_t end = std::min(files.size(), (run + 1) * kRun);
+    for (size_t i = run * kRun; i < end; ++i) {
+      const StageOp& op = *files[i];
+      const Item& item = plan.items[op.item];
+      auto make = [&]() -> Result<Made> {
+        int dir = TRY(parent_of(last, fd(stage_of_[op.item]), op.place));
+        return make_file(dir, name_text(op.place), item);
+      };
+      made[i] = TRY_CTX(make(), quote_name(item.path.str()));
+    }
+    return {};
+  }));
+  for (size_t i = 0; i < files.size(); ++i) {
+    note_missed(plan.items[files[i]->item], made[i].missed, record);
+    record.now[files[i]->item] = made[i].stat;
+  }
   return {};
 }
 
@@ -275,7 +306,7 @@ Result<bool> StageSet::make_link(const CommitPlan& plan, const StageOp& op,
 
 Status StageSet::make_node(const CommitPlan& plan, const StageOp& op, int stage,
                            SwitchRecord& record) {
-  int dir = TRY(parent_of(stage, op.place));
+  int dir = TRY(parent_of(last_, stage, op.place));
   if ((op.link_of || op.link_real) &&
       TRY(make_link(plan, op, stage, dir, record)))
     return {};
@@ -287,8 +318,12 @@ Status StageSet::make_alone(const StageOp& op, const Item& item, int stage,
   const Node& node = *item.fresh;
   std::string name = name_text(op.place);
   switch (node.type) {
-    case fs::Type::kFile:
-      return make_file(dir, name, op, item, record);
+    case fs::Type::kFile: {
+      Made made = TRY(make_file(dir, name, item));
+      note_missed(item, made.missed, record);
+      record.now[op.item] = made.stat;
+      return {};
+    }
     case fs::Type::kDir:
       // Its attributes are set when all is made beneath it.
       return disk_.mkdirat(dir, name, 0700);
@@ -303,7 +338,7 @@ Status StageSet::make_alone(const StageOp& op, const Item& item, int stage,
 
 Status StageSet::finish_node(int stage, const StageOp& op, const Item& item,
                              SwitchRecord& record) {
-  int dir = TRY(parent_of(stage, op.place));
+  int dir = TRY(parent_of(last_, stage, op.place));
   Fd fd = TRY(disk_.openat(dir, name_text(op.place), O_PATH));
   Node node = *item.fresh;
   // Who is not root cannot move a directory that he may not write to; the
@@ -328,20 +363,28 @@ Status StageSet::fill(const CommitPlan& plan,
   stage_of_ = stage_of;
   record.now.assign(plan.items.size(), std::nullopt);
   record.places.assign(plan.items.size(), "");
-  for (const StageOp& op : plan.stage) {
-    const Item& item = plan.items[op.item];
-    record.places[op.item] = op.place;
+  auto make = [&](const StageOp& op) -> Status {
     TRY_CTX(make_node(plan, op, fd(stage_of[op.item]), record),
-            quote_name(item.path.str()));
-  }
+            quote_name(plan.items[op.item].path.str()));
+    return {};
+  };
+  auto is_dir = [&](const StageOp& op) {
+    return plan.items[op.item].fresh->is_dir();
+  };
+  for (const StageOp& op : plan.stage) record.places[op.item] = op.place;
+  for (const StageOp& op : plan.stage)
+    if (is_dir(op)) TRY(make(op));
+  TRY(make_files(plan, record));
+  // What is left: links, of files that stand by now, and what is no file.
+  for (const StageOp& op : plan.stage)
+    if (!is_dir(op) && !record.now[op.item]) TRY(make(op));
   for (auto op = plan.stage.rbegin(); op != plan.stage.rend(); ++op) {
     const Item& item = plan.items[op->item];
     if (!item.fresh->is_dir()) continue;
     TRY_CTX(finish_node(fd(stage_of[op->item]), *op, item, record),
             quote_name(item.path.str()));
   }
-  parent_.reset();
-  parent_stage_ = -1;
+  last_ = {};
   return {};
 }
 

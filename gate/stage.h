@@ -59,7 +59,15 @@ class StageSet {
   Result<RelPath> top_of(const RelPath& dir, uint64_t mount);
   Status make_one(uint32_t stage);
   Status probe(int dir) const;
-  Result<int> parent_of(int stage, const std::string& place);
+  // The directory within a stage that was used last. One thread's.
+  struct LastDir {
+    int stage = -1;
+    std::string place;
+    Fd fd;
+  };
+  Result<int> parent_of(LastDir& last, int stage,
+                        const std::string& place) const;
+  Status make_files(const CommitPlan& plan, SwitchRecord& record);
   Status make_node(const CommitPlan& plan, const StageOp& op, int stage,
                    SwitchRecord& record);
   Status make_alone(const StageOp& op, const Item& item, int stage, int dir,
@@ -69,8 +77,12 @@ class StageSet {
                          int dir, SwitchRecord& record);
   Result<bool> link_failed(const CommitPlan& plan, const StageOp& op,
                            Error error, SwitchRecord& record);
-  Status make_file(int dir, const std::string& name, const StageOp& op,
-                   const Item& item, SwitchRecord& record) const;
+  struct Made {
+    sys::Stat stat;
+    std::vector<std::string> missed;
+  };
+  Result<Made> make_file(int dir, const std::string& name,
+                         const Item& item) const;
   static void note_missed(const Item& item,
                           const std::vector<std::string>& missed,
                           SwitchRecord& record);
@@ -87,10 +99,7 @@ class StageSet {
   std::vector<StagePlace> places_;
   std::vector<Fd> dirs_;
   std::vector<uint32_t> stage_of_;  // by item, while they are filled
-  // The directory within a stage that was used last.
-  int parent_stage_ = -1;
-  std::string parent_place_;
-  Fd parent_;
+  LastDir last_;
 };
 
 inline constexpr std::string_view kStageName = "stage";

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate/verify.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/parallel.h"
 #include "fs/beneath.h"
 #include "gate/fs_kind.h"
 
 namespace stoplog::gate {
 namespace {
+
+constexpr size_t kRun = 32;
 
 class Verifier {
  public:
@@ -23,6 +27,7 @@ class Verifier {
         leaving_.insert(item.base_path());
       if (item.fresh && item.fresh->is_dir()) made_.insert(item.path);
     }
+    TRY(look_at_all());
     for (size_t i = 0; i < items_.size(); ++i)
       TRY_CTX(verify(i), quote_name(items_[i].path.str()));
     return std::move(verified_);
@@ -35,6 +40,48 @@ class Verifier {
 
   void drift(size_t item, const RelPath& path, std::string what) {
     verified_.drifts.push_back({path, item, std::move(what)});
+  }
+
+  // Reading and hashing is what takes the time: items that follow each other
+  // lie in the same directories, and are one thread's.
+  Status look_at_all() {
+    standing_.resize(items_.size());
+    size_t runs = (items_.size() + kRun - 1) / kRun;
+    std::vector<std::map<RelPath, Identity>> parents(runs);
+    TRY(parallel_for(runs, 0, [&](size_t run) -> Status {
+      Fd dir;
+      RelPath dir_path;
+      size_t end = std::min(items_.size(), (run + 1) * kRun);
+      for (size_t i = run * kRun; i < end; ++i) {
+        if (!items_[i].old) continue;
+        const RelPath& path = items_[i].base_path();
+        RelPath parent = path.parent();
+        if (!dir || parent != dir_path) {
+          auto opened = disk_.open_dir(root_, parent);
+          if (!opened && fs::is_absence(opened.error())) continue;
+          if (!opened)
+            return std::unexpected(
+                std::move(opened.error()).context(quote_name(path.str())));
+          dir = std::move(*opened);
+          dir_path = std::move(parent);
+          parents[run].emplace(dir_path,
+                               gate::identity_of(TRY(sys::fstat(dir.get()))));
+        }
+        standing_[i] =
+            TRY_CTX(disk_.look(dir.get(), std::string(path.name()), true),
+                    quote_name(path.str()));
+      }
+      return {};
+    }));
+    for (auto& some : parents)
+      for (auto& [path, identity] : some)
+        if (auto [known, is_new] = verified_.parents.emplace(path, identity);
+            !is_new && known->second != identity)
+          return fail(Code::kDrift,
+                      "the real tree is not what the draft saw: {} was "
+                      "replaced just now",
+                      quote_name(path.str()));
+    return {};
   }
 
   // -1 when the directory does not exist (any more).
@@ -60,9 +107,7 @@ class Verifier {
 
   Status verify_old(size_t i, Item& item) {
     const RelPath& path = item.base_path();
-    int dir = TRY(open_parent(path));
-    std::optional<Standing> now;
-    if (dir >= 0) now = TRY(disk_.look(dir, std::string(path.name()), true));
+    std::optional<Standing> now = std::move(standing_[i]);
     if (!now) {
       drift(i, path, "is gone");
       return {};
@@ -80,12 +125,17 @@ class Verifier {
     item.old_stat = now->stat;
     item.old->mtime = now->stat.mtime;
     bool goes = !item.fresh || (!item.from && turns_over(item));
-    if (item.old->is_dir() && goes) TRY(verify_empty(i, dir, path));
+    if (item.old->is_dir() && goes) TRY(verify_empty(i, path));
     return {};
   }
 
   // Everything in a directory that goes must go with it.
-  Status verify_empty(size_t i, int dir, const RelPath& path) {
+  Status verify_empty(size_t i, const RelPath& path) {
+    int dir = TRY(open_parent(path));
+    if (dir < 0) {
+      drift(i, path, "is gone");
+      return {};
+    }
     for (const std::string& name :
          TRY(list_names(dir, std::string(path.name())))) {
       RelPath inside = path / name;
@@ -160,6 +210,7 @@ class Verifier {
   int root_;
   std::vector<Item>& items_;
   std::set<RelPath> leaving_, made_;
+  std::vector<std::optional<Standing>> standing_;  // by item, what it was
   Verified verified_;
   Fd dir_;
   RelPath dir_path_;

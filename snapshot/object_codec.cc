@@ -124,11 +124,15 @@ Result<Sha256Digest> ObjectEncoder::encode(const fs::Content& content,
   ZSTD_CCtx_reset(zstd_->context, ZSTD_reset_session_only);
   ZSTD_CCtx_setPledgedSrcSize(zstd_->context, total);
   ContentHasher hasher(content.size());
+  uint64_t fed = 0;
   TRY(for_each_piece(ranged, [&](uint64_t offset, auto bytes) -> Status {
     hasher.data(offset, bytes);
-    return zstd_->feed(bytes, ZSTD_e_continue, sink);
+    fed += bytes.size();
+    // A small file, whole in one call, is not copied into zstd's own window.
+    return zstd_->feed(bytes, fed == total ? ZSTD_e_end : ZSTD_e_continue,
+                       sink);
   }));
-  TRY(zstd_->feed({}, ZSTD_e_end, sink));
+  if (total == 0) TRY(zstd_->feed({}, ZSTD_e_end, sink));
   return hasher.finish();
 }
 

@@ -116,6 +116,17 @@ Result<Sha256Digest> PackWriter::add(const fs::Content& content) {
   return id;
 }
 
+Status PackWriter::add(const Encoded& object) {
+  uint64_t start = written_ + buffer_.size();
+  auto [entry, is_new] =
+      entries_.try_emplace(object.id, PackEntry{.id = object.id,
+                                                .offset = start,
+                                                .length = object.bytes.size(),
+                                                .size = object.size});
+  if (!is_new) return {};
+  return write(object.bytes);
+}
+
 Result<std::string> PackWriter::finish(Sync sync) {
   if (entries_.empty()) return std::string();
   uint64_t index_offset = written_ + buffer_.size();

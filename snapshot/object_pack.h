@@ -62,6 +62,13 @@ class PackWriter {
   static Result<PackWriter> create(int dir);  // borrowed until finish()
   // An object that is in the pack already is not stored again.
   Result<Sha256Digest> add(const fs::Content& content);
+  // The same for an object that an encoder of another thread has made.
+  struct Encoded {
+    Sha256Digest id{};
+    uint64_t size = 0;  // of the content
+    std::vector<std::byte> bytes;
+  };
+  Status add(const Encoded& object);
   size_t count() const { return entries_.size(); }
   // The pack's file name. Nothing is written when no object was added, and the
   // name is then empty.
