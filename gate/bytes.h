@@ -14,8 +14,10 @@ namespace stoplog::gate {
 class Writer {
  public:
   void number(uint64_t value, int bytes = 8) {
-    for (int i = 0; i < bytes; ++i)
-      out_ += static_cast<char>((value >> (8 * i)) & 0xff);
+    char field[8];
+    for (int i = 0; i < 8; ++i)
+      field[i] = static_cast<char>((value >> (8 * i)) & 0xff);
+    out_.append(field, static_cast<size_t>(bytes));
   }
   void text(std::string_view value) {
     number(value.size(), 4);

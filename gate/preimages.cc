@@ -51,9 +51,8 @@ class Packer {
     uint64_t size = record_.items[live.op.item].old->size;
     if (size > kSmall) {
       TRY(flush());
-      return with_content(live, [&](const fs::Content& content) {
-        return pack_.add(content);
-      });
+      return with_content(
+          live, [&](const fs::Content& content) { return pack_.add(content); });
     }
     batch_.push_back(&live);
     bytes_ += size;

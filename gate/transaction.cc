@@ -94,7 +94,7 @@ class Transaction {
     for (LiveOp& live : record_.ops)
       if (record_.now[live.op.item] && !live.op.moving)
         live.fresh_id = gate::identity_of(*record_.now[live.op.item]);
-    record_.items = plan_.items;
+    record_.items = std::move(plan_.items);
     TRY(stages_->sync());
     return pending_->write_switch(record_);
   }

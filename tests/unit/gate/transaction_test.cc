@@ -185,24 +185,6 @@ TEST_CASE("a failure at any system call leaves all old or all new") {
 
 namespace {
 
-// Runs `body` in a child that dies of SIGKILL at the k-th system call; true
-// when it got to its end alive.
-bool survives(int k, const std::function<void(const Disk&)>& body) {
-  pid_t pid = ::fork();
-  if (pid == 0) {
-    int n = 0;
-    Disk disk([&](const char*) {
-      if (++n == k) ::kill(::getpid(), SIGKILL);
-      return 0;
-    });
-    body(disk);
-    ::_exit(0);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(pid, &status, 0) == pid);
-  return WIFEXITED(status);
-}
-
 // As if what is pending had been written before a restart.
 void give_other_numbers(Site& site) {
   Disk disk;

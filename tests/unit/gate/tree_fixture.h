@@ -4,8 +4,10 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +20,7 @@
 #include "catch_shim.h"
 #include "fs/view.h"
 #include "gate/commit_plan.h"
+#include "gate/disk.h"
 #include "gate/transaction.h"
 #include "snapshot/content_digest.h"
 #include "snapshot/objects.h"
@@ -174,5 +177,23 @@ struct Site {
       CHECK(std::filesystem::is_empty(state_path + "/pending"));
   }
 };
+
+// Runs `body` in a child that dies of SIGKILL at the k-th system call; true
+// when it got to its end alive.
+inline bool survives(int k, const std::function<void(const Disk&)>& body) {
+  pid_t pid = ::fork();
+  if (pid == 0) {
+    int n = 0;
+    Disk disk([&](const char*) {
+      if (++n == k) ::kill(::getpid(), SIGKILL);
+      return 0;
+    });
+    body(disk);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  return WIFEXITED(status);
+}
 
 }  // namespace stoplog::gate::test

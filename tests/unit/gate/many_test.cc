@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commits large enough that verifying, staging and packing are done by several
+// threads.
+#include "gate/commits.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::gate;
+using namespace stoplog::gate::test;
+
+namespace {
+
+constexpr int kFiles = 700;
+
+std::string text_of(int i, const char* tag) {
+  return tag + std::to_string(i) +
+         std::string(static_cast<size_t>(i % 97), 'x');
+}
+
+// Two thirds replaced, some of them alike, the rest new, in old and in new
+// directories.
+void make_many(Site& site) {
+  for (int i = 0; i < kFiles; ++i)
+    if (i % 3 != 0)
+      put(fmt::format("{}/d{}/f{}", site.ws, i % 7, i), text_of(i % 50, "old"));
+  site.branch();
+  for (int i = 0; i < kFiles; ++i)
+    put(fmt::format("{}/d{}/f{}", site.draft, i % (i % 3 == 0 ? 9 : 7), i),
+        text_of(i, "new"));
+}
+
+}  // namespace
+
+TEST_CASE("a commit of many files is the draft's tree, with every pre-image") {
+  Site site("/dev/shm");
+  make_many(site);
+  auto result = site.commit();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(tree(site.ws) == tree(site.draft));
+  size_t found = 0;
+  for (const Item& item : result->items) {
+    if (!item.has_preimage()) continue;
+    auto bytes = site.store->get(*item.old->sha256, 1 << 20);
+    REQUIRE(bytes);
+    int number = std::stoi(std::string(item.path.name()).substr(1));
+    CHECK(*bytes == text_of(number % 50, "old"));
+    ++found;
+  }
+  CHECK(found > 300);
+  site.check_clean();
+}
+
+TEST_CASE("drift is named by all threads that saw some") {
+  Site site("/dev/shm");
+  make_many(site);
+  auto items = site.items();
+  std::set<std::string> edited;
+  for (int i = 0; i < kFiles && edited.size() < 10; i += 70)
+    if (i % 3 != 0) {
+      std::string name = fmt::format("d{}/f{}", i % 7, i);
+      put(site.ws + "/" + name, "a person was here");
+      edited.insert(name);
+    }
+  REQUIRE(!edited.empty());
+  auto before = tree(site.ws);
+  auto result = transact(site.ground(), items, CommitMeta{});
+  REQUIRE(!result);
+  CHECK(result.error().code() == Code::kDrift);
+  for (const std::string& name : edited)
+    CHECK(result.error().text().find(name) != std::string::npos);
+  CHECK(tree(site.ws) == before);
+  site.check_clean();
+}
+
+TEST_CASE("a failure or SIGKILL on any thread leaves all old or all new") {
+  int total = 0;
+  {
+    Site site("/dev/shm");
+    make_many(site);
+    Disk disk([&](const char*) { return ++total, 0; });
+    REQUIRE(transact(site.ground(&disk), site.items(), CommitMeta{}));
+  }
+  REQUIRE(total > kFiles);
+  bool seen_old = false, seen_new = false;
+  auto check = [&](Site& site, const auto& old_tree) {
+    auto recovered = recover(site.ground());
+    REQUIRE(recovered);
+    CHECK(recovered->left.empty());
+    auto now = tree(site.ws);
+    bool is_old = now == old_tree;
+    CHECK((is_old || now == tree(site.draft)));
+    (is_old ? seen_old : seen_new) = true;
+    site.check_clean();
+  };
+  for (int k = 1; k <= total; k += total / 40) {
+    INFO("call " << k << " of " << total);
+    for (bool dies : {true, false}) {
+      Site site("/dev/shm");
+      make_many(site);
+      auto items = site.items();
+      auto old_tree = tree(site.ws);
+      if (dies) {
+        (void)survives(k, [&](const Disk& disk) {
+          (void)transact(site.ground(&disk), items, CommitMeta{});
+        });
+      } else {
+        int n = 0;
+        Disk disk([&](const char*) { return ++n == k ? EIO : 0; });
+        (void)transact(site.ground(&disk), items, CommitMeta{});
+      }
+      check(site, old_tree);
+    }
+  }
+  CHECK(seen_old);
+  CHECK(seen_new);
+}
