@@ -10,7 +10,7 @@ needs_fuse
 
 reckon() { # reckon BEFORE AFTER JSON
   python3 - "$@" <<'PY'
-import hashlib, json, os, stat, struct, sys
+import hashlib, json, os, stat, struct, subprocess, sys
 before, after, told = sys.argv[1:]
 told = json.load(open(told))
 def form(*fields):
@@ -41,10 +41,39 @@ def change(kind, path, source=None, link=None):
     return form("stoplog change 1", kind, path, "from" if source else "", source or "",
                 "link" if link else "", link or "", *sides[0], *sides[1])
 order = lambda path: path.replace("/", "\0")
+def git(root, *argv):
+    return subprocess.run(["git", "-C", root, *argv], stdout=subprocess.PIPE,
+                          check=True).stdout
+def refs(root):
+    said = git(root, "for-each-ref", "--format=%(refname) %(objectname)").decode()
+    return dict(line.split(" ") for line in said.splitlines())
+def objects(root):
+    top = os.path.join(root, ".git")
+    return {os.path.relpath(os.path.join(at, name), top)
+            for at, _, names in os.walk(os.path.join(top, "objects")) for name in names}
+def meaning():
+    entries = hashlib.sha256()
+    for entry in git(after, "ls-files", "--stage", "-z").split(b"\0")[:-1]:
+        head, path = entry.split(b"\t")
+        mode, name, stage = head.decode().split(" ")
+        entries.update(f"{len(path)} {mode} {name} {stage} ---\n".encode() + path)
+    lines = f"index {entries.hexdigest()}\n"
+    for name in sorted(objects(after) - objects(before), key=order):
+        content = open(os.path.join(after, ".git", name), "rb").read()
+        lines += f"added {len(name)} {name} {hashlib.sha256(content).hexdigest()}\n"
+    old, new = refs(before), refs(after)
+    for name in sorted(old | new):
+        if old.get(name) != new.get(name):
+            lines += f"ref {len(name)} {name} {old.get(name, '-')} {new.get(name, '-')}\n"
+    return hashlib.sha256(lines.encode()).hexdigest()
 rows = sorted((c for c in told["changes"]), key=lambda c: order(c["path"]))
 fields, first = ["stoplog change set 1"], {}
 for row in rows:
     path = row["path"]
+    if path == ".git/":
+        fields.append(form("stoplog change 1", row["kind"], ".git", "", "", "", "",
+                           "git", meaning()))
+        continue
     number = inode(after, path) if row["kind"] != "deleted" else None
     link = first.setdefault(number, path) if number else None
     fields.append(change(row["kind"], path, row["from"], link if link != path else None))
@@ -114,4 +143,19 @@ EOF
   same "$(jq -r .digest "$T/one")" "$(reckon "$T/before" . "$T/one")" \
     'the digest of docs/FORMAT.md'
 }
+
+# A commit, a branch and an object of git's: by their meaning.
+by_git() {
+  rm -rf "$T/before" && cp -a . "$T/before"
+  sl run --quiet -- sh -c 'echo more >>README.md; echo new >added; git add added
+    git -c user.name=t -c user.email=t@t commit -qam "in the draft"
+    git branch side; git branch -d side; git branch other; echo x | git hash-object -w --stdin'
+  sl status --json >"$T/one"
+  jq -e '.changes[] | select(.path == ".git/")' "$T/one" >/dev/null || fail 'no row of git'
+  sl commit -a -y >/dev/null 2>&1
+  same "$(jq -r .digest "$T/one")" "$(reckon "$T/before" . "$T/one")" \
+    'the digest of a git directory'
+}
+
 both_modes try
+both_modes by_git
