@@ -4,13 +4,35 @@
 #include "cli/commit_flow.h"
 #include "cli/exit_codes.h"
 #include "cli/words.h"
+#include "diff/patch.h"
+#include "diff/render.h"
+#include "fs/view.h"
 
 namespace stoplog::cli {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"all", 'a'},           {"danger"}, {"yes", 'y'}, {"merge"}, {"dry-run"},
-    {"receipt", 0, "FILE"}, {"json"}};
+    {"all", 'a'}, {"danger"},         {"yes", 'y'},           {"merge"},
+    {"dry-run"},  {"digest", 0, "D"}, {"receipt", 0, "FILE"}, {"json"}};
+
+// What a merge makes of the real files, for a person: escaped on a terminal, a
+// patch in a pipe.
+Status show_merges(Context& context, const gate::CommitResult& result) {
+  if (result.merged.changes.empty()) return {};
+  auto sink = [&](std::string_view text) { context.out.write(text); };
+  context.out.write(fmt::format("merge {}\n", result.merge_digest));
+  // Both sides of each are in memory: no directory is read.
+  auto view = fs::view_of_directories(-1, -1);
+  if (context.out.terminal() || context.out.color())
+    return diff::render_terminal(*view, result.merged,
+                                 {.terminal = context.out.terminal(),
+                                  .color = context.out.color(),
+                                  .ignored = true},
+                                 sink);
+  TRY(diff::write_patch(*view, result.merged, {.ignored = true, .git = true},
+                        sink));
+  return {};
+}
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
@@ -19,7 +41,10 @@ Result<int> run(Context& context, const Args& args) {
                       .yes = args.has("yes"),
                       .merge = args.has("merge"),
                       .dry_run = args.has("dry-run"),
-                      .receipt = args.value("receipt")};
+                      .receipt = args.value("receipt"),
+                      .digest = args.value("digest")};
+  if (choice.digest && !choice.merge)
+    return fail(Code::kUsage, "--digest goes with --merge");
   if (choice.danger && !choice.all)
     return fail(Code::kUsage, "--danger goes with --all");
   CommitEnd end = TRY(commit_draft(context, draft, choice));
@@ -33,11 +58,12 @@ Result<int> run(Context& context, const Args& args) {
   }
   for (const std::string& note : end.result.notes)
     context.out.note(escape(note));
-  for (const RelPath& path : end.result.merged)
+  for (const diff::Change& change : end.result.merged.changes)
     context.out.note(fmt::format("merged with the real tree's edits: {}",
-                                 escape(path.str())));
+                                 escape(change.path.str())));
   if (choice.dry_run) {
     context.out.write(describe_commit(end.result));
+    TRY(show_merges(context, end.result));
     return kDone;
   }
   context.out.write(fmt::format("committed {} as commit {}\n",
@@ -75,7 +101,10 @@ extern const Command k_commit_command{
         "is\n"
         "                      exit 3\n"
         "      --dry-run       verify, print what would be done, write "
-        "nothing\n"
+        "nothing;\n"
+        "                      with --merge the patch of what it makes of the\n"
+        "                      real files, and its digest\n"
+        "      --digest D      with --merge: exit 3 when that is no longer D\n"
         "      --receipt FILE  write what was committed, as JSON\n"
         "      --json          the same to stdout\n"
         "\n"

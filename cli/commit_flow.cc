@@ -152,6 +152,8 @@ Status follow_up(Flow& flow, CommitEnd& end) {
   fields.set("plan", meta.plan_digest).set("policy", meta.policy_digest);
   Json paths = Json::array();
   for (const RelPath& path : end.result.approved) paths.push(path.str());
+  if (!end.result.merge_digest.empty())
+    fields.set("merge", end.result.merge_digest);
   TRY(ledger.append("commit", fields.set("paths", paths), Sync::kYes));
   flow.opened.lock.reset();  // whoever looks next takes its own
   return {};
@@ -267,6 +269,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                               .plan = &plan,
                               .meta = meta_of(flow),
                               .merge = choice.merge,
+                              .merge_digest = choice.digest,
                               .dry_run = choice.dry_run});
   if (!result && result.error().code() == Code::kDeclined)
     return std::unexpected(std::move(result.error())
@@ -283,8 +286,14 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                                 "approve anew what the draft "
                                                 "changed"));
   end.result = TRY(std::move(result));
-  if (choice.dry_run) return end;
+  Json merge;
+  if (!end.result.merge_digest.empty()) merge = Json(end.result.merge_digest);
+  if (choice.dry_run) {
+    end.receipt.set("merge", merge);
+    return end;
+  }
   end.receipt = commit_json(end.result.record, draft.workspace);
+  end.receipt.set("merge", merge);
   TRY(complete_receipt(flow, plan, end.receipt));
   TRY(follow_up(flow, end));
   TRY(limit_undo(flow, end));

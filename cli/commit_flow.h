@@ -26,6 +26,7 @@ struct CommitChoice {
   bool dry_run = false;
   bool standing_only = false;  // what the policy approves, nothing else
   std::optional<std::string> receipt = {};  // a file
+  std::optional<std::string> digest = {};   // of what merges make
 };
 
 struct CommitEnd {

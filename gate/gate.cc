@@ -105,10 +105,16 @@ Result<CommitResult> commit(const CommitRequest& request) {
   Selection selection = TRY(select_items(*request.plan, *request.set));
   if (selection.approved.empty())
     return fail(Code::kDeclined, "nothing is approved");
-  std::vector<RelPath> merged;
-  if (request.merge)
+  diff::ChangeSet merged;
+  std::string merge_text;
+  if (request.merge) {
     merged = TRY(merge_drifted(disk_of(request.ground), request.ground.root,
                                selection.items, *request.set));
+    merge_text = "sha256:" + hex(TRY(merge_digest(merged)));
+    if (request.merge_digest && *request.merge_digest != merge_text)
+      return fail(Code::kDrift,
+                  "what a merge makes of the real files is not what was shown");
+  }
   Ground ground = request.ground;
   std::deque<GitRule> rules;
   for (const diff::Change* row : selection.git) {
@@ -135,6 +141,7 @@ Result<CommitResult> commit(const CommitRequest& request) {
     for (const std::string& note : rule.notes()) result.notes.push_back(note);
   result.approved = std::move(selection.approved);
   result.merged = std::move(merged);
+  if (!result.merged.changes.empty()) result.merge_digest = merge_text;
   result.notes.insert(result.notes.begin(), selection.notes.begin(),
                       selection.notes.end());
   return result;

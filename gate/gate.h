@@ -38,7 +38,10 @@ struct CommitRequest {
   const diff::ChangeSet* set = nullptr;
   const Plan* plan = nullptr;
   CommitMeta meta;
-  bool merge = false;    // three-way merge of texts that drifted
+  bool merge = false;  // three-way merge of texts that drifted
+  // What the merges must make, or Code::kDrift: CommitResult::merge_digest as
+  // it was shown.
+  std::optional<std::string> merge_digest{};
   bool dry_run = false;  // everything but the writing
 };
 
@@ -46,7 +49,8 @@ struct CommitResult {
   CommitRecord record;             // empty number for a dry run
   CommitPlan plan;                 // what was, or would be, done
   std::vector<RelPath> approved;   // the changes that this commit took
-  std::vector<RelPath> merged;     // by three-way merge
+  diff::ChangeSet merged;          // by three-way merge: real file to merge
+  std::string merge_digest;        // "sha256:…" of these; empty for none
   std::vector<std::string> notes;  // for a person
   Timing timing;
 };

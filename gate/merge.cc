@@ -29,11 +29,32 @@ git_merge_file_input input_of(std::string_view text) {
   return input;
 }
 
-Result<std::string> real_text(int root, const RelPath& path) {
+struct Real {
+  fs::NodeState state;
+  std::string text;
+};
+
+Result<Real> real_file(int root, const RelPath& path) {
   auto state = TRY(fs::state_beneath(root, path));
   if (!state || !state->content)
     return fail(Code::kDrift, "{} is gone", quote_name(path.str()));
-  return diff::read_content(*state->content, kMergeLimit);
+  std::string text = TRY(diff::read_content(*state->content, kMergeLimit));
+  state->content = snapshot::memory_content(text);
+  state->size = text.size();
+  return Real{std::move(*state), std::move(text)};
+}
+
+diff::Change change_of(const Item& item, fs::NodeState real) {
+  diff::Change change;
+  change.path = item.path;
+  change.after = real;
+  change.after->content = item.content;
+  change.after->size = item.content->size();
+  change.after->mode = item.fresh->mode;
+  change.mode_changed = real.mode != item.fresh->mode;
+  change.content_changed = true;
+  change.before = std::move(real);
+  return change;
 }
 
 // Base text: what the change set has as the old side.
@@ -70,12 +91,12 @@ Result<std::optional<std::string>> merge_texts(std::string_view base,
   return merged;
 }
 
-Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
-                                           std::vector<Item>& items,
-                                           const diff::ChangeSet& set) {
+Result<diff::ChangeSet> merge_drifted(const Disk& disk, int root,
+                                      std::vector<Item>& items,
+                                      const diff::ChangeSet& set) {
   std::vector<Item> copy = items;
   Verified verified = TRY(verify_base(disk, root, copy));
-  std::vector<RelPath> merged;
+  diff::ChangeSet merged;
   std::vector<Drift> conflicts;
   std::set<size_t> gone;
   for (const Drift& drift : verified.drifts) {
@@ -102,13 +123,13 @@ Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
       continue;
     }
     auto base = base_text(set, item);
-    auto mine = real_text(root, item.path);
+    auto mine = real_file(root, item.path);
     auto theirs = diff::read_content(*item.content, kMergeLimit);
-    if (!base || !mine || !theirs || sha256(*mine) != *now->node.sha256) {
+    if (!base || !mine || !theirs || sha256(mine->text) != *now->node.sha256) {
       refuse(drift.what + ", and cannot be read for a merge");
       continue;
     }
-    auto text = TRY(merge_texts(*base, *mine, *theirs));
+    auto text = TRY(merge_texts(*base, mine->text, *theirs));
     if (!text) {
       refuse("conflicts with the draft in the same lines");
       continue;
@@ -125,13 +146,28 @@ Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
     item.fresh->sha256 = sha256(*text);
     item.fresh->size = text->size();
     item.content = snapshot::memory_content(std::move(*text));
-    merged.push_back(item.path);
+    merged.changes.push_back(change_of(item, std::move(mine->state)));
   }
   if (!conflicts.empty()) return std::unexpected(drift_error(conflicts));
   items.clear();
   for (size_t i = 0; i < copy.size(); ++i)
     if (!gone.contains(i)) items.push_back(std::move(copy[i]));
   return merged;
+}
+
+Result<Sha256Digest> merge_digest(diff::ChangeSet& merges) {
+  Sha256 hash;
+  hash.update("stoplog merge 1\n");
+  for (diff::Change& change : merges.changes) {
+    change.old_sha256 = TRY(snapshot::content_digest(*change.before->content));
+    change.new_sha256 = TRY(snapshot::content_digest(*change.after->content));
+    hash.update(fmt::format("{} {:o} {} {:o} {}\n", hex(*change.old_sha256),
+                            change.before->mode, hex(*change.new_sha256),
+                            change.after->mode, change.path.str().size()));
+    hash.update(change.path.str());
+    hash.update("\n");
+  }
+  return hash.finish();
 }
 
 }  // namespace stoplog::gate

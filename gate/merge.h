@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "diff/change_set.h"
 #include "gate/commit_plan.h"
@@ -22,11 +23,16 @@ Result<std::optional<std::string>> merge_texts(std::string_view base,
                                                std::string_view theirs);
 
 // Replaces, in every item whose real file has other content than its base, the
-// base by the real file and the new content by the merge of both. Paths that
-// were merged. Conflicts, and drift that is not in the lines of a text, are
-// Code::kDrift with all names; nothing is changed then.
-Result<std::vector<RelPath>> merge_drifted(const Disk& disk, int root,
-                                           std::vector<Item>& items,
-                                           const diff::ChangeSet& set);
+// base by the real file and the new content by the merge of both. A change for
+// each that was merged, from the real file to the merge, for a person to see.
+// Conflicts, and drift that is not in the lines of a text, are Code::kDrift
+// with all names; nothing is changed then.
+Result<diff::ChangeSet> merge_drifted(const Disk& disk, int root,
+                                      std::vector<Item>& items,
+                                      const diff::ChangeSet& set);
+
+// Of all that merges make of the real files: path, mode, and content before and
+// after. Fills the digests of the changes.
+Result<Sha256Digest> merge_digest(diff::ChangeSet& merges);
 
 }  // namespace stoplog::gate

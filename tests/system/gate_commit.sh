@@ -3,7 +3,7 @@
 # From an approval to the real tree and back, and everything that may stand in
 # between: drift, merges, stale approvals, dangers, links, modes, mounts.
 . "$(dirname "$0")/lib.sh" || exit 1
-needs jq git
+needs jq git script
 needs_fuse
 
 # Names, types, modes, contents and times of the tree, without git's inside.
@@ -88,8 +88,31 @@ drift_and_merge() {
   ! grep -q 'both has' "$T/err" || fail 'what did not drift is named'
   test ! -e new || fail 'a part of it was written'
   same 30 "$(sed -n 30p both)"
+  # What a merge makes of the real file is shown when asked, and nothing is
+  # written; on a terminal without a byte that it would obey.
+  sed -i "27s/.*/red $(printf '\033[31m')/" text
+  sl commit --merge --dry-run >"$T/out" 2>/dev/null
+  grep -qx -- '-30' "$T/out" && grep -qx '+agent' "$T/out" ||
+    fail "no merged text: $(cat "$T/out")"
+  ! grep -q '^-[pr]' "$T/out" || fail 'the merge takes the real edit back'
+  same 30 "$(sed -n 30p text)"
+  test ! -e new || fail 'a dry run wrote'
+  script -qec "'$STOPLOG' commit --merge --dry-run" /dev/null </dev/null >"$T/tty"
+  grep -q 'agent' "$T/tty" && grep -q ' red ' "$T/tty" ||
+    fail "not on the terminal: $(cat "$T/tty")"
+  ! grep -q "$(printf 'red \033')" "$T/tty" || fail 'a raw escape on the terminal'
+  # What was shown is what is committed, or nothing is.
+  local digest
+  digest=$(sed -n 's/^merge //p' "$T/out")
+  exits 2 sl commit --digest "$digest" 2>/dev/null
+  sed -i '27s/.*/27/' text
+  exits 3 sl commit --merge --digest "$digest" 2>"$T/err"
+  grep -q 'not what was shown' "$T/err" || fail "no reason: $(cat "$T/err")"
+  test ! -e new || fail 'another merge than the one shown was committed'
+  digest=$(sl commit --merge --dry-run 2>/dev/null | sed -n 's/^merge //p')
   # Clean: both edits, and no new approval.
-  sl commit --merge >/dev/null 2>&1
+  sl commit --merge --digest "$digest" --receipt "$T/receipt" >/dev/null 2>&1
+  same "$digest" "$(jq -r .merge "$T/receipt")"
   same 'person agent' "$(sed -n '5p;30p' text | xargs)"
   same n "$(cat new)"
   # Conflicting: refused, and no marker anywhere.
@@ -162,6 +185,18 @@ approvals() {
   sl approve .envrc
   sl commit >/dev/null
   test -e .envrc
+  # Who, when and on which terminal; without one it is said.
+  sl run --quiet -- sh -c 'echo t >t; echo u >u'
+  script -qec "tty >'$T/name'; '$STOPLOG' approve t" /dev/null >/dev/null
+  sl approve u </dev/null
+  jq -e --arg tty "$(tr -d '\r\n' <"$T/name")" --arg user "$(id -un)" \
+    '[.entries[] | select(.kind == "approve")] | .[-2:] |
+     (.[0].tty == $tty and .[1].tty == null) and
+     all(.user == $user and (.time | test("^20")) and (.digest | test("^sha256:")))' \
+    <(sl log --json) >/dev/null || fail "the approvals: $(sl log --json | tail -c 1500)"
+  sl commit --receipt "$T/receipt.json" >/dev/null
+  same "$(tr -d '\r\n' <"$T/name") null" \
+    "$(jq -r '[.approvals[] | select(.path == "t" or .path == "u").tty | tostring] | join(" ")' "$T/receipt.json")"
   # setuid only by name.
   sl run --quiet -- sh -c 'echo s >s; chmod 4755 s; echo w >w; chmod 666 w'
   sl approve w
