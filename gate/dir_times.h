@@ -7,7 +7,7 @@
 //   dirs = TRY(look_before(disk, root, std::move(dirs)));
 //   give_back(dirs, record.dirs);             // an undo of that record
 //   ... the switch ...
-//   set_times(disk, root, dirs);
+//   set_times(disk, root, dirs);              // a live one: gate/dir_watch.h
 //   commit.dirs = TRY(look_after(disk, root, dirs));
 //
 // Setting a time may fail, where a directory is somebody else's: it is left as

@@ -25,6 +25,7 @@
 #include "base/sys_file.h"
 #include "base/temp_file.h"
 #include "fs/view.h"
+#include "gate/fs_kind.h"
 #include "gate/node.h"
 
 namespace stoplog::gate {
@@ -40,6 +41,14 @@ class Disk {
   using Hook = std::function<int(const char* call)>;
   Disk() = default;
   explicit Disk(Hook hook) : hook_(std::move(hook)) {}
+  // `kind` answers for the file system beneath a directory: one that is not at
+  // hand.
+  using KindHook = std::function<FsKind(int dir)>;
+  Disk(Hook hook, KindHook kind)
+      : hook_(std::move(hook)), kind_(std::move(kind)) {}
+  FsKind kind_of(int dir) const {
+    return kind_ ? kind_(dir) : kind_of_dir(dir);
+  }
 
   // A directory beneath `root`, no symlink followed anywhere, any depth.
   Result<Fd> open_dir(int root, const RelPath& path) const;
@@ -87,6 +96,7 @@ class Disk {
 
  private:
   Hook hook_;
+  KindHook kind_;
   mutable std::mutex hook_mutex_;
 };
 

@@ -10,7 +10,6 @@
 #include "base/parallel.h"
 #include "fs/beneath.h"
 #include "fs/real.h"
-#include "gate/fs_kind.h"
 
 namespace stoplog::gate {
 namespace {
@@ -127,7 +126,7 @@ Status StageSet::probe(int dir) const {
   return fail(Code::kUnsupported,
               "the file system here ({}) cannot exchange two names, so a "
               "commit could not be all or nothing",
-              kind_of_dir(dir).name);
+              disk_.kind_of(dir).name);
 }
 
 Status StageSet::open(const std::vector<StagePlace>& places) {
@@ -355,7 +354,7 @@ Status StageSet::fill(const CommitPlan& plan,
                       const std::vector<uint32_t>& stage_of,
                       SwitchRecord& record) {
   for (const Fd& dir : dirs_)
-    if (FsKind kind = kind_of_dir(dir.get()); kind.network)
+    if (FsKind kind = disk_.kind_of(dir.get()); kind.network)
       record.warnings.push_back(fmt::format(
           "{} is a network file system: a save from another machine at the "
           "moment of the commit may not be seen",

@@ -11,6 +11,7 @@
 #include "base/escape.h"
 #include "gate/commits.h"
 #include "gate/dir_times.h"
+#include "gate/dir_watch.h"
 #include "gate/pending.h"
 #include "gate/stage.h"
 #include "gate/switcher.h"
@@ -19,6 +20,9 @@ namespace stoplog::gate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// A step is up to four events, and the kernel's queue has room for 16,384.
+constexpr size_t kDrainEvery = 256;
 
 std::string fresh_id() {
   unsigned char bytes[8];
@@ -58,7 +62,7 @@ class Transaction {
     if (!switched)
       return std::unexpected(take_back(switcher, std::move(switched.error())));
     if (timing != nullptr) timing->switched = Clock::now() - start;
-    set_times(disk_, ground_.root, record_.dirs);
+    watch_.settle(disk_, ground_.root, record_.dirs);
     Status synced = stages_->sync();
     if (!synced)
       return std::unexpected(take_back(switcher, std::move(synced.error())));
@@ -133,12 +137,16 @@ class Transaction {
         dirs.push_back({.path = top, .now = top});
     record_.dirs = TRY(look_before(disk_, ground_.root, std::move(dirs)));
     give_back(record_.dirs, ground_.times);
+    watch_ = DirWatch::begin(disk_, ground_.root, record_.dirs, record_.ops,
+                             std::string(kTreeStagePrefix) + record_.meta.id);
     return {};
   }
 
   Status switch_over(Switcher& switcher) {
+    size_t steps = 0;
     for (const LiveOp& live : record_.ops) {
       Status done = switcher.perform(live);
+      if (++steps % kDrainEvery == 0) watch_.drain();
       if (done) continue;
       Error error =
           std::move(done.error()).context(quote_name(live.op.path.str()));
@@ -205,6 +213,7 @@ class Transaction {
   SwitchRecord record_;
   std::optional<Pending> pending_;
   std::optional<StageSet> stages_;
+  DirWatch watch_;
 };
 
 }  // namespace

@@ -185,7 +185,7 @@ class Verifier {
     if (path.parent() != case_dir_ || !case_known_) {
       case_dir_ = path.parent();
       case_known_ = true;
-      folds_case_ = kind_of_dir(dir).folds_case;
+      folds_case_ = disk_.kind_of(dir).folds_case;
       new_names_.clear();
     }
     if (!folds_case_) return {};

@@ -98,6 +98,37 @@ TEST_CASE("a directory that somebody changed since keeps its time in an undo") {
   CHECK(now.at("/dir") == before.at("/dir"));
 }
 
+TEST_CASE(
+    "what somebody makes in a directory during an undo shows in its time") {
+  int total = 0, given_back = 0;
+  for (int k = 1; k == 1 || k <= total; ++k) {
+    Site site("/dev/shm");
+    make_trees(site);
+    auto before = times(site.ws);
+    REQUIRE(site.commit(kMoved));
+    int n = 0;
+    Disk disk([&](const char*) {
+      if (++n != k) return 0;
+      put(site.ws + "/dir/sub/person", "p");
+      return 0;
+    });
+    auto undone =
+        undo({.ground = site.ground(&disk), .number = {}, .meta = {}});
+    if (k == 1) total = n;
+    INFO("call " << k << " of " << total);
+    REQUIRE(undone);
+    CHECK(get(site.ws + "/dir/sub/person") == "p");
+    auto now = times(site.ws);
+    // Not that of long ago.
+    CHECK(now.at("/dir/sub").first > before.at("/dir/sub").first + 1000);
+    // Others have theirs all the same.
+    CHECK(now.at("/stays") == before.at("/stays"));
+    if (now.at("") == before.at("")) ++given_back;
+  }
+  CHECK(total > 50);
+  CHECK(given_back == total);
+}
+
 TEST_CASE("an undo that was killed gives the times when it is finished") {
   int total = 0;
   {
