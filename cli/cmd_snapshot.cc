@@ -24,8 +24,8 @@ std::string free_name(const std::vector<fs::Mark>& marks) {
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
-  Opened opened = TRY(open_draft(context, draft, {}));
-  const std::vector<fs::Mark>& marks = opened.view->marks();
+  Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
+  const std::vector<fs::Mark>& marks = opened.marks;
   std::string name = args.value("name").value_or("");
   if (!args.has("name")) name = free_name(marks);
   if (!draft::is_valid_draft_name(name))

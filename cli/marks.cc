@@ -3,7 +3,6 @@
 
 #include "base/escape.h"
 #include "base/strings.h"
-#include "diff/between.h"
 #include "draft/names.h"
 
 namespace stoplog::cli {
@@ -37,14 +36,6 @@ Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
                         .objects = [objects](const Sha256Digest& id) {
                           return objects->content(id);
                         }});
-}
-
-Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
-                                               fs::Position from,
-                                               fs::Position to) {
-  std::shared_ptr<const fs::View> before = TRY(view_at(opened, from));
-  std::shared_ptr<const fs::View> after = TRY(view_at(opened, to));
-  return diff::view_between(std::move(before), std::move(after));
 }
 
 }  // namespace stoplog::cli

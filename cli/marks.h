@@ -29,9 +29,5 @@ std::string mark_name(const fs::Mark& mark);
 // Another moment of the same draft.
 Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
                                                fs::Position position);
-// What happened between two moments of it; `to` unset: as `opened` is.
-Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
-                                               fs::Position from,
-                                               fs::Position to);
 
 }  // namespace stoplog::cli

@@ -199,10 +199,13 @@ Result<Timeline> read_timeline(int draft_dir) {
       TRY_CTX(open_generation(draft_dir, numbers.back(), O_RDONLY), "journal");
   JournalHead head = TRY(read_head(fd.get()));
   Timeline out;
+  bool begun = head.first == 1 || head.from;
   const uint16_t mark = record_type(MarkRecord{});
   const uint16_t table = record_type(TableRecord{});
   const uint16_t from = record_type(FromRecord{});
+  const uint16_t start = record_type(StartRecord{});
   auto each = [&](const Frame& frame) -> Result<bool> {
+    begun = begun || frame.type == start;
     if (frame.type != mark && frame.type != table && frame.type != from)
       return true;
     Record record = TRY(decode(frame.type, frame.payload));
@@ -222,7 +225,7 @@ Result<Timeline> read_timeline(int draft_dir) {
   ScanEnd end = TRY(scan_frames(fd.get(), head.size, head.first,
                                 head.open.draft, each, kEnd));
   out.end = end.sequence;
-  out.damaged = !end.damage.empty();
+  out.damaged = !end.damage.empty() || !begun;
   return out;
 }
 
