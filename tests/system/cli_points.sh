@@ -89,6 +89,33 @@ PY
   sl unmount
 }
 
+# Nothing is lost by going back, not even what no mark has seen.
+unmarked() {
+  sl run --quiet -- sh -c 'echo one >a'
+  mkdir -p "$T/edit-$MODE"
+  view=$(sl mount "$T/edit-$MODE")
+  echo by hand >"$view/hand"
+  sl rollback @1 2>"$T/said-$MODE" >/dev/null
+  grep -q "kept as 'before-1'" "$T/said-$MODE" || fail "$(cat "$T/said-$MODE")"
+  [ ! -e "$view/hand" ] && [ ! -e "$view/a" ]
+  # Nothing new: no other one.
+  sl rollback @1. 2>/dev/null >/dev/null
+  same one "$(cat "$view/a")"
+  sl rollback before-1 2>/dev/null >/dev/null
+  same 'by hand' "$(cat "$view/hand")"
+  exits 2 sl rollback before-2 2>/dev/null
+  # The daemon dies over an edit.
+  echo more >>"$view/hand"
+  kill -KILL "$(sl drafts --json | jq '.drafts[0].daemon')"
+  sl rollback @1 2>"$T/said-$MODE" >/dev/null
+  grep -q "kept as 'before-2'" "$T/said-$MODE" || fail "$(cat "$T/said-$MODE")"
+  same "$(printf 'by hand\nmore')" "$(sl cat before-2:hand)"
+  same '' "$(sl diff --name-status)"
+  sl log --verify >/dev/null
+  sl mount "$T/edit-$MODE" >/dev/null 2>&1 # in place of the dead one
+  sl unmount
+}
+
 # Three drafts of one workspace at work in the same moment.
 side_by_side() {
   sl run --quiet -- sh -c 'echo base >shared; echo base >apart'
@@ -142,4 +169,5 @@ side_by_side() {
 
 both_modes nothing_dirty
 both_modes in_a_mount
+both_modes unmarked
 both_modes side_by_side
