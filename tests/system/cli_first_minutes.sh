@@ -38,9 +38,9 @@ grep -q "did you mean '--json'" "$T/err"
 exits 2 sl 2>/dev/null
 exits 2 sl diff -U x 2>/dev/null
 exits 2 sl diff ../outside 2>/dev/null
-sl --help | grep -q review
-sl run --help | grep -q 'example:'
-sl help commit | grep -q -- --merge
+prints review sl --help
+prints 'example:' sl run --help
+prints --merge sl help commit
 same "$(sl version)" "$(sl --version)"
 
 # Places.
@@ -64,8 +64,8 @@ sl policy show --json 2>"$T/err" >"$T/policy"
 same 100 "$(jq .policy.limits.pids "$T/policy")"
 same 300000 "$(jq .policy.limits.time_ms "$T/policy")"
 grep -q 'may only tighten' "$T/err"
-sl policy check secret.txt 2>/dev/null | grep -q hidden
-sl policy check example.org 2>/dev/null | grep -q denied
+prints hidden sl policy check secret.txt 2>/dev/null
+prints denied sl policy check example.org 2>/dev/null
 
 # Colours.
 sl --color always policy show >/dev/null 2>&1

@@ -18,9 +18,9 @@ decide_commit_undo() {
   sl reject d --reason 'no such directory'
   same approved "$(sl status --json | jq -r '.changes[] | select(.path == "c").decision')"
   same rejected "$(sl status --json | jq -r '.changes[] | select(.path == "d/e/f").decision')"
-  sl run --quiet -- cat /run/stoplog/rejections | grep -q 'no such directory'
+  prints 'no such directory' sl run --quiet -- cat /run/stoplog/rejections
 
-  sl commit --dry-run | grep -q README.md
+  prints README.md sl commit --dry-run
   test ! -e c
   sl commit --receipt "$T/receipt.json"
   same new "$(cat c)"
@@ -58,7 +58,7 @@ decide_commit_undo() {
   exits 2 sl undo
   sl log --verify
   sl log --json | jq -e '[.entries[].kind] | index("commit") and index("undo") and index("approve") and index("reject")' >/dev/null
-  sl show 1 | grep -q '^A  c$'
+  prints '^A  c$' sl show 1
   exits 2 sl show 99
 }
 
@@ -118,7 +118,7 @@ hunk_by_hunk() {
   same 'n 2 2' "$(sl status --json | jq -r '.changes[] | "\(.path) \(.lines_added) \(.lines_deleted)"')"
   same null "$(sl status --json | jq .changes[0].drift)"
   same 'ten fifty ninety' "$(sl run --quiet -- grep '[a-z]' n | tr '\n' ' ' | sed 's/ $//')"
-  sl diff --no-pager n | grep -q '^ 49$'
+  prints '^ 49$' sl diff --no-pager n
   not grep -q '^+ten' <(sl diff --no-pager n)
   # Taken back, all of it is held again.
   sl undo

@@ -17,7 +17,7 @@ words() { sl __complete -- "$@" | sed 's/\t.*//' | tail -n +2 | tr '\n' ' '; }
 same 'switch ' "$(words swi)" 'a command'
 same '--verify ' "$(words log --ver)" 'an option'
 same 'auto always ' "$(words --color a)" 'a value'
-same ':dirs' "$(sl __complete -- -C '' | head -n 1)" 'a directory'
+same ':dirs' "$(sl __complete -- -C '' | sed -n 1p)" 'a directory'
 same '' "$(words switch '')" 'no draft yet'
 
 # bash, as it would call the function.

@@ -88,7 +88,7 @@ LC_ALL=C grep -qaP '[\x00-\x08\x0b-\x1f\x7f]' "$T/plain" &&
 grep -q 'bytes of this line are not shown' "$T/plain" || fail 'a cut has no mark'
 grep -q 'one-line is too large to be shown by lines' "$T/plain" ||
   fail 'what is not shown has no mark'
-sl status 2>/dev/null | head -2 | grep -q 'precious.*danger deletion' ||
+sl status 2>/dev/null | sed -n 1,2p | grep -q 'precious.*danger deletion' ||
   fail 'the danger is not first'
 fresh
 }

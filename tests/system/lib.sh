@@ -20,6 +20,8 @@
 #   not CMD...             CMD must fail
 #   exits N CMD...         CMD must exit with N
 #   same WANT GOT [WHAT]   two strings must be equal
+#   prints REGEX CMD...    CMD must succeed and print a line that matches; what
+#                          is piped to `grep -q` may die of SIGPIPE instead
 #   eventually CMD...      CMD must succeed within $PATIENCE (60) seconds
 #   skip REASON            leave, counted as skipped
 #   fail MESSAGE           leave, counted as failed
@@ -63,6 +65,12 @@ exits() {
 }
 same() {
   [ "$1" = "$2" ] || fail "${3:-different}: wanted «$1», got «$2»"
+}
+prints() {
+  local want=$1 text
+  shift
+  text=$("$@") || fail "exit $?: $*"
+  grep -q -- "$want" <<<"$text" || fail "no «$want» from $*: $text"
 }
 eventually() {
   local end=$((SECONDS + ${PATIENCE:-60}))

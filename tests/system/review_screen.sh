@@ -24,7 +24,7 @@ tty_sees 'undecided, 3 dangers not seen'
 tty_sees 'DANGER ci'
 tty_sees '▸ ! A …ub/workflows/ci.yml'
 tty_sees 'evil^[[2Jname'
-tty_screen | sed -n '2,5p' | grep -q 'D old.md' ||
+grep -q 'D old.md' <<<"$(tty_screen | sed -n '2,5p')" ||
   fail 'the deletion is not among the first'
 
 # Commit is closed while a danger has not been seen.

@@ -25,8 +25,8 @@ tty_start() {
 }
 tty_send() { tmux_ send-keys "$@"; }
 tty_screen() { tmux_ capture-pane -p; }
-tty_shows_() { tty_screen | grep -qF -- "$1"; }
-tty_matches_() { tty_screen | grep -q -- "$1"; }
+tty_shows_() { grep -qF -- "$1" <<<"$(tty_screen)"; }
+tty_matches_() { grep -q -- "$1" <<<"$(tty_screen)"; }
 tty_not_() { ! tty_shows_ "$1"; }
 tty_dump_() {
   echo "--- the screen:" >&2
