@@ -126,9 +126,7 @@ Result<pid_t> spawn_fusermount(const std::vector<std::string>& arguments,
   char* env[] = {path.data(), comm.data(), nullptr};
   if (socket < 0) env[1] = nullptr;
   pid_t pid = 0;
-  for (const char* program :
-       {"/usr/bin/fusermount3", "/bin/fusermount3",
-        "/usr/local/bin/fusermount3", "/run/wrappers/bin/fusermount3"}) {
+  for (const char* program : kFusermountPlaces) {
     int err =
         ::posix_spawn(&pid, program, &spawn.actions, nullptr, argv.data(), env);
     if (err == 0) return pid;

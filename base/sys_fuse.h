@@ -29,6 +29,10 @@ Status mount_fuse(int target, const std::string& type,
                   const std::string& options);
 // umount2(2) with UMOUNT_NOFOLLOW added.
 Status umount(const std::string& path, int flags);
+// Where fusermount3 is looked for, in this order.
+inline constexpr const char* kFusermountPlaces[] = {
+    "/usr/bin/fusermount3", "/bin/fusermount3", "/usr/local/bin/fusermount3",
+    "/run/wrappers/bin/fusermount3"};
 // fusermount3 ARGUMENTS..., its device fd received over _FUSE_COMMFD when
 // `wants_device`. Its complaint on stderr becomes the error's message.
 Result<Fd> run_fusermount(const std::vector<std::string>& arguments,

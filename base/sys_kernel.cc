@@ -23,8 +23,7 @@ KernelVersion kernel_version() {
                              : KernelVersion{};
 }
 
-Status need_kernel() {
-  KernelVersion version = kernel_version();
+Status need_kernel(const KernelVersion& version) {
   if (version >= kOldestKernel) return {};
   return std::unexpected(
       Error(Code::kUnsupported,

@@ -23,6 +23,6 @@ KernelVersion parse_kernel_release(std::string_view release);
 KernelVersion kernel_version();
 
 // Code::kUnsupported on a kernel older than kOldestKernel.
-Status need_kernel();
+Status need_kernel(const KernelVersion& version = kernel_version());
 
 }  // namespace stoplog::sys

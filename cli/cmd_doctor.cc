@@ -76,15 +76,18 @@ Result<int> run(Context& context, const Args& args) {
                               "the jail, not of the machine"});
   checks.push_back(check_kernel());
   checks.push_back(check_fuse());
+  checks.push_back(check_fusermount());
   jail::ProbeReport probe =
       jail::probe_jail(draft::jail_identity("doctor", {}));
   checks.insert(checks.end(), probe.checks.begin(), probe.checks.end());
+  auto workspace = context.workspace();
   checks.push_back(check_watches());
-  checks.push_back(check_reflink(layout));
+  checks.push_back(
+      check_reflink(layout, workspace ? (*workspace)->path : std::string()));
   checks.push_back(check_space(layout));
   checks.push_back(check_state(layout));
-  if (auto workspace = context.workspace())
-    checks.push_back(check_workspace_fs((*workspace)->path));
+  if (workspace)
+    checks.push_back(judge_workspace(look_at_workspace((*workspace)->path)));
   bool ok = true;
   for (const Check& check : checks)
     if (check.verdict == Verdict::kFail) ok = false;
@@ -113,11 +116,12 @@ extern const Command k_doctor_command{
         "usage: stoplog doctor [--json]\n"
         "\n"
         "Tries each mechanism that stoplog stands on: FUSE, namespaces, "
-        "seccomp,\n"
-        "Landlock, control groups, watches, reflink, room on the disk. Says "
-        "what\n"
-        "follows from one that is missing, and what to do. Exit 0 when `run`\n"
-        "would work, else 5.\n"
+        "AppArmor,\n"
+        "seccomp, Landlock, control groups, watches, reflink, room on the "
+        "disk, what\n"
+        "earlier runs left. Says what follows from one that is missing, and "
+        "what to\n"
+        "do. Exit 0 when `run` would work, else 5.\n"
         "\n"
         "      --json  for programs\n"
         "\n"

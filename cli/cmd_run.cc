@@ -12,6 +12,7 @@
 #include "base/sys_file.h"
 #include "base/temp_file.h"
 #include "cli/command.h"
+#include "cli/doctor_checks.h"
 #include "cli/exit_codes.h"
 #include "cli/review_flow.h"
 #include "cli/run_dry.h"
@@ -167,6 +168,10 @@ Result<Prepared> prepare(Context& context, const Args& args) {
     return Prepared{.draft = {}, .created = false, .plan = std::move(plan)};
   auto made =
       TRY(context.find_or_make_draft(args.has("force"), args.has("new")));
+  if (made.created)
+    if (std::string note = workspace_note(look_at_workspace(workspace->path));
+        !note.empty())
+      plan.notes.push_back(std::move(note));
   return Prepared{std::move(made.draft), made.created, std::move(plan)};
 }
 

@@ -2,23 +2,22 @@
 #include "cli/doctor_checks.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/escape.h"
 #include "base/sys_file.h"
 #include "base/sys_fuse.h"
-#include "base/sys_kernel.h"
+#include "base/sys_inotify.h"
 #include "base/temp_file.h"
-#include "base/units.h"
-#include "cli/words.h"
 #include "draft/store.h"
-#include "fs/watch.h"
+#include "draft/sweep.h"
 
 namespace stoplog::cli {
 
 using jail::Check;
-using jail::Verdict;
 
 namespace {
 
@@ -29,152 +28,135 @@ std::string existing(std::string path) {
   return path;
 }
 
-bool in_path(const char* program) {
-  for (const char* dir : {"/usr/bin/", "/bin/", "/usr/local/bin/"})
-    if (::access((std::string(dir) + program).c_str(), X_OK) == 0) return true;
-  return false;
+// Whether drafts can be made there, as `run` would.
+Status can_use(const std::string& state) {
+  std::string place = existing(state);
+  Fd dir = TRY_CTX(sys::openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY),
+                   fmt::format("cannot open directory '{}'", escape(place)));
+  sys::Stat st = TRY(sys::fstat(dir.get()));
+  if (place == state && st.uid != ::geteuid())
+    return std::unexpected(
+        Error(Code::kRefused,
+              fmt::format("cannot use '{}': it belongs to user id {}, not {}",
+                          escape(place), st.uid, ::geteuid()))
+            .with_hint("with sudo, set HOME too (sudo -H), or run as that "
+                       "user"));
+  if (::faccessat(AT_FDCWD, place.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return fail_errno(errno, "cannot write in '{}'", escape(place));
+  return {};
+}
+
+// A file with something in it at the top of the workspace.
+Fd any_file(const std::string& workspace) {
+  auto dir = sys::openat(AT_FDCWD, workspace, O_RDONLY | O_DIRECTORY);
+  auto names = dir ? list_names(dir->get(), ".")
+                   : std::unexpected(Error(dir.error().err()));
+  if (!names) return {};
+  for (const std::string& name : *names) {
+    auto st = sys::statat(dir->get(), name);
+    if (!st || !S_ISREG(st->mode) || st->size == 0) continue;
+    auto file = sys::openat(dir->get(), name,
+                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file) return std::move(*file);
+  }
+  return {};
+}
+
+bool clones(const std::string& state, const std::string& workspace) {
+  auto dir = sys::openat(AT_FDCWD, existing(state), O_RDONLY | O_DIRECTORY);
+  if (!dir) return false;
+  auto to = TempFile::create(dir->get(), 0600);
+  if (!to) return false;
+  if (Fd from = any_file(workspace)) {
+    return sys::clone_file(from.get(), to->fd()).has_value();
+  }
+  auto from = TempFile::create(dir->get(), 0600);
+  return from && sys::write_full(from->fd(), std::string_view("x")) &&
+         sys::clone_file(from->fd(), to->fd());
+}
+
+uint64_t number_in(const char* path) {
+  auto text = sys::read_file(AT_FDCWD, path, 64);
+  return text ? ::strtoull(text->c_str(), nullptr, 10) : 0;
 }
 
 }  // namespace
 
-Check check_kernel() {
-  sys::KernelVersion version = sys::kernel_version();
-  Check check{
-      .name = "kernel",
-      .detail = fmt::format("Linux {}.{}", version.major, version.minor),
-      .hint = {}};
-  if (auto new_enough = sys::need_kernel(); !new_enough) {
-    check.verdict = Verdict::kFail;
-    check.detail += ": too old";
-    check.hint = new_enough.error().hint();
-  }
-  return check;
-}
+Check check_kernel() { return judge_kernel(sys::kernel_version()); }
 
 Check check_fuse() {
-  Check check{
-      .name = "fuse", .verdict = Verdict::kOk, .detail = "", .hint = ""};
   auto device = sys::open_fuse_device();
-  if (!device) {
-    check.verdict = Verdict::kFail;
-    check.detail = device.error().text();
-    check.hint = device.error().err() == EACCES
-                     ? "sudo chmod 666 /dev/fuse"
-                     : "sudo modprobe fuse, or install the fuse3 package";
-    return check;
+  return judge_fuse({.error = device ? 0 : device.error().errno_or_eio()});
+}
+
+Check check_fusermount() {
+  FusermountFacts facts{.root = ::geteuid() == 0};
+  for (const char* path : sys::kFusermountPlaces) {
+    struct stat st{};
+    if (::stat(path, &st) != 0) continue;
+    facts.there = true;
+    facts.setuid = (st.st_mode & S_ISUID) != 0 && st.st_uid == 0;
+    break;
   }
-  if (::geteuid() != 0 && !in_path("fusermount3")) {
-    check.verdict = Verdict::kFail;
-    check.detail = "fusermount3 is not installed";
-    check.hint = "install the fuse3 package";
-    return check;
-  }
-  check.detail = ::geteuid() == 0 ? "/dev/fuse opens; mounts by itself"
-                                  : "/dev/fuse opens; mounts by fusermount3";
-  return check;
+  return judge_fusermount(facts);
 }
 
 Check check_watches() {
-  Check check{
-      .name = "inotify", .verdict = Verdict::kOk, .detail = "", .hint = ""};
-  auto text =
-      sys::read_file(AT_FDCWD, "/proc/sys/fs/inotify/max_user_watches", 64);
-  uint64_t most = text ? ::strtoull(text->c_str(), nullptr, 10) : 0;
-  check.detail =
-      fmt::format("{} watches a user, a quarter of them for a draft", most);
-  if (most < 65536) {
-    check.verdict = Verdict::kWarn;
-    check.detail +=
-        "; in larger trees, edits of the real files show after a second";
-    check.hint = "sudo sysctl fs.inotify.max_user_watches=524288";
-  }
-  return check;
+  auto watches = sys::inotify_max_watches();
+  return judge_watches(
+      {.watches = watches ? *watches : 0,
+       .instances = number_in("/proc/sys/fs/inotify/max_user_instances")});
 }
 
-Check check_reflink(const draft::Layout& layout) {
-  Check check{
-      .name = "reflink", .verdict = Verdict::kOk, .detail = "", .hint = ""};
-  auto dir =
-      sys::openat(AT_FDCWD, existing(layout.state), O_RDONLY | O_DIRECTORY);
-  Result<TempFile> a = dir ? TempFile::create(dir->get(), 0600)
-                           : std::unexpected(Error(dir.error().err()));
-  Result<TempFile> b = a ? TempFile::create(dir->get(), 0600)
-                         : std::unexpected(Error(a.error().err()));
-  if (a && b && sys::write_full(a->fd(), std::string_view("x")) &&
-      sys::clone_file(a->fd(), b->fd()))
-    check.detail = "large files are pinned without copying";
-  else
-    check.detail =
-        "not here: a large file that an agent changes is copied in the "
-        "background";
-  return check;
+Check check_reflink(const draft::Layout& layout, const std::string& workspace) {
+  return judge_reflink(clones(layout.state, workspace));
 }
 
 Check check_space(const draft::Layout& layout) {
-  Check check{
-      .name = "space", .verdict = Verdict::kOk, .detail = "", .hint = ""};
+  SpaceFacts facts{.place = existing(layout.state), .files = {}};
   struct statvfs st{};
-  std::string place = existing(layout.state);
-  if (::statvfs(place.c_str(), &st) != 0) {
-    check.verdict = Verdict::kWarn;
-    check.detail = fmt::format("cannot tell the room at '{}'", escape(place));
-    return check;
+  if (::statvfs(facts.place.c_str(), &st) != 0) {
+    facts.error = errno;
+    return judge_space(facts);
   }
-  uint64_t room = st.f_bavail * st.f_frsize;
-  check.detail =
-      fmt::format("{} free at '{}'", print_size(room), escape(place));
-  if (room < (uint64_t{1} << 30)) {
-    check.verdict = Verdict::kWarn;
-    check.hint = "`stoplog gc` frees what no draft needs";
-  }
-  return check;
+  facts.bytes = st.f_bavail * st.f_frsize;
+  if (st.f_files != 0) facts.files = st.f_favail;
+  return judge_space(facts);
 }
 
 Check check_state(const draft::Layout& layout) {
-  Check check{
-      .name = "state", .verdict = Verdict::kOk, .detail = "", .hint = ""};
-  auto store = draft::Store::open(layout, draft::Store::Create::kNo);
-  if (!store) {
-    check.verdict = Verdict::kFail;
-    check.detail = store.error().text();
-    check.hint = store.error().hint();
-    return check;
+  StateFacts facts{.place = layout.state,
+                   .error = {},
+                   .hint = {},
+                   .damaged = {},
+                   .dead_mounts = {}};
+  auto look = [&]() -> Status {
+    TRY(can_use(layout.state));
+    draft::Store store =
+        TRY(draft::Store::open(layout, draft::Store::Create::kNo));
+    facts.drafts = TRY(store.list()).size();
+    facts.damaged = TRY(store.list_damaged());
+    facts.unfinished = TRY(store.count_unfinished());
+    facts.dead_mounts = TRY(draft::list_dead_mounts(layout));
+    return {};
+  };
+  if (auto looked = look(); !looked) {
+    facts.error = looked.error().text();
+    facts.hint = looked.error().hint();
   }
-  auto drafts = store->list();
-  auto damaged = store->list_damaged();
-  check.detail =
-      fmt::format("{} in '{}'", plural(drafts ? drafts->size() : 0, "draft"),
-                  escape(layout.state));
-  if (damaged && !damaged->empty()) {
-    check.verdict = Verdict::kWarn;
-    check.detail += fmt::format("; {} without a readable draft.json: {}",
-                                damaged->size(), escape(damaged->front()));
-  }
-  return check;
+  return judge_state(facts);
 }
 
-Check check_workspace_fs(const std::string& path) {
-  Check check{
-      .name = "workspace", .verdict = Verdict::kOk, .detail = "", .hint = ""};
+WorkspaceFacts look_at_workspace(const std::string& path) {
+  WorkspaceFacts facts{.path = path};
   auto dir = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
   auto magic = dir ? sys::fs_magic(dir->get())
                    : std::unexpected(Error(dir.error().err()));
-  if (!magic) {
-    check.verdict = Verdict::kFail;
-    check.detail =
-        fmt::format("cannot open '{}': {}", escape(path), magic.error().text());
-    return check;
-  }
-  if (fs::reports_changes(*magic)) {
-    check.detail = fmt::format("'{}' tells of changes", escape(path));
-  } else {
-    check.verdict = Verdict::kWarn;
-    check.detail = fmt::format(
-        "the file system of '{}' does not tell of changes: edits of the real "
-        "files show after a second",
-        escape(path));
-  }
-  return check;
+  if (magic)
+    facts.magic = *magic;
+  else
+    facts.error = magic.error().errno_or_eio();
+  return facts;
 }
 
 }  // namespace stoplog::cli

@@ -267,6 +267,17 @@ Result<uint64_t> Store::clear_unfinished() {
   return removed;
 }
 
+Result<uint64_t> Store::count_unfinished() const {
+  uint64_t count = 0;
+  for (const std::string& name : TRY(draft_entries(layout_))) {
+    if (!name.starts_with(kUnfinished)) continue;
+    auto own = sys::openat(
+        AT_FDCWD, layout_.drafts() + "/" + name + "/" + kLockFile, O_RDWR);
+    if (!own || sys::flock(own->get(), LOCK_EX | LOCK_NB)) ++count;
+  }
+  return count;
+}
+
 Result<std::vector<Draft>> Store::list() const {
   std::vector<Draft> out;
   for (const std::string& id : TRY(draft_entries(layout_))) {

@@ -107,6 +107,8 @@ class Store {
   Result<Draft> create(const NewDraft& request, const Fill& fill);
   // How many there were.
   Result<uint64_t> clear_unfinished();
+  // How many it would remove.
+  Result<uint64_t> count_unfinished() const;
 
   // By creation, oldest first. A directory without a readable draft.json is
   // left out (list_damaged names it).

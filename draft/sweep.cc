@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sys_file.h"
 #include "base/sys_fuse.h"
+#include "draft/names.h"
 #include "draft/store.h"
 #include "fs/mount_device.h"
 
@@ -31,6 +32,18 @@ bool is_removed(const Layout& layout, std::string_view id) {
   return !there && there.error().err() == ENOENT;
 }
 
+// The directory of all run directories.
+std::string above_runs(const Layout& layout, std::string_view id) {
+  const std::string run = layout.run(id);
+  return run.substr(0, run.rfind('/'));
+}
+
+std::string draft_of(const std::string& mount, const std::string& above) {
+  std::string id = mount.substr(above.size() + 1);
+  id.erase(std::min(id.find('/'), id.size()));
+  return id;
+}
+
 }  // namespace
 
 Status clear_dead_mounts(const Layout& layout, std::string_view id) {
@@ -41,14 +54,12 @@ Status clear_dead_mounts(const Layout& layout, std::string_view id) {
 }
 
 void sweep_dead_mounts(const Layout& layout, std::string_view mine) {
-  const std::string run = layout.run(mine);
-  const std::string above = run.substr(0, run.rfind('/'));
+  const std::string above = above_runs(layout, mine);
   auto mounts = mounts_beneath(above);
   if (!mounts) return;
   std::set<std::string> ids;
   for (const std::string& path : *mounts) {
-    std::string id = path.substr(above.size() + 1);
-    id.erase(std::min(id.find('/'), id.size()));
+    std::string id = draft_of(path, above);
     if (id != mine) ids.insert(std::move(id));
   }
   for (const std::string& id : ids) {
@@ -64,6 +75,18 @@ void sweep_dead_mounts(const Layout& layout, std::string_view mine) {
     else
       log::info("cleared the dead mounts of draft {}", id);
   }
+}
+
+Result<std::vector<std::string>> list_dead_mounts(const Layout& layout) {
+  // Any id will do: all have one length.
+  const std::string above = above_runs(layout, std::string(kIdLength, '0'));
+  std::vector<std::string> dead;
+  for (const std::string& path : TRY(mounts_beneath(above))) {
+    const std::string id = draft_of(path, above);
+    if (is_removed(layout, id) || !TRY(DraftLock::is_held(layout, id)))
+      dead.push_back(path);
+  }
+  return dead;
 }
 
 }  // namespace stoplog::draft

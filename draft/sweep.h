@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "draft/layout.h"
 
@@ -17,5 +18,8 @@ Status clear_dead_mounts(const Layout& layout, std::string_view id);
 
 // Those of all drafts but `mine` that have no daemon. Best effort.
 void sweep_dead_mounts(const Layout& layout, std::string_view mine);
+
+// Where they are; nothing is changed.
+Result<std::vector<std::string>> list_dead_mounts(const Layout& layout);
 
 }  // namespace stoplog::draft

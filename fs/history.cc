@@ -20,25 +20,9 @@ void add_deleted(const State& state, RangeSet& needed) {
     if (deleted.content.segment != 0) needed.add(deleted.content);
 }
 
-// What a generation's first record goes on from; without one, nothing.
-Result<State> start_of(Generations& all, const JournalHead& head) {
-  State state;
-  if (head.from) {
-    Replayed before = TRY(replay(all, head.from->position, Seals::kOwn));
-    if (before.damaged)
-      return fail(Code::kCorrupt, "the journal is damaged: {}",
-                  before.notes.empty() ? "" : before.notes.front());
-    state = std::move(before.state);
-  }
-  state.set_generation(head.open.generation);
-  return state;
-}
-
-}  // namespace
-
 // Which files and whether deletions may refer to new ranges since the last
 // mark that counts.
-struct NeededRanges::Changed {
+struct Changed {
   std::unordered_set<Serial> files;
   bool deletions = false;
   bool everything = false;
@@ -73,6 +57,22 @@ struct NeededRanges::Changed {
     deletions = everything = false;
   }
 };
+
+// What a generation's first record goes on from; without one, nothing.
+Result<State> start_of(Generations& all, const JournalHead& head) {
+  State state;
+  if (head.from) {
+    Replayed before = TRY(replay(all, head.from->position, Seals::kOwn));
+    if (before.damaged)
+      return fail(Code::kCorrupt, "the journal is damaged: {}",
+                  before.notes.empty() ? "" : before.notes.front());
+    state = std::move(before.state);
+  }
+  state.set_generation(head.open.generation);
+  return state;
+}
+
+}  // namespace
 
 Status walk_history(int draft_dir, const HistoryOptions& options,
                     const HistoryVisitor& visitor) {
@@ -124,48 +124,34 @@ void keep_seals_whole(const State::SealTable& seals, RangeSet& needed) {
   for (const SegmentRange& range : more) needed.add(range);
 }
 
-NeededRanges::NeededRanges(std::function<bool(const Mark&)> keep)
-    : keep_(std::move(keep)), changed_(std::make_unique<Changed>()) {}
-NeededRanges::~NeededRanges() = default;
-
-void NeededRanges::after(const State& state, const Logged& logged) {
-  changed_->note(logged.record);
-  if (std::holds_alternative<MarkRecord>(logged.record) &&
-      (!keep_ || keep_(state.marks().back())))
-    changed_->collect(state, needed_);
-}
-
-void NeededRanges::end(const State& state) {
-  *changed_ = {};
-  last_ = {};
-  add_needed(state, last_);
-  for (const auto& [segment, table] : state.seal_table())
-    for (const auto& [at, seal] : table)
-      seals_[segment].insert_or_assign(at, seal);
-}
-
-RangeSet NeededRanges::take() {
-  needed_.merge(last_);
-  keep_seals_whole(seals_, needed_);
-  return std::move(needed_);
-}
-
 Status add_needed(int draft_dir, const NeededOptions& options,
                   RangeSet& total) {
-  NeededRanges needed(options.keep);
+  Changed changed;
+  RangeSet needed, last;
+  State::SealTable seals;
   HistoryVisitor visitor;
   visitor.after = [&](const State& state, const Logged& logged) -> Status {
-    needed.after(state, logged);
+    changed.note(logged.record);
+    if (std::holds_alternative<MarkRecord>(logged.record) &&
+        (!options.keep || options.keep(state.marks().back())))
+      changed.collect(state, needed);
     return {};
   };
   visitor.end = [&](const State& state) -> Status {
-    needed.end(state);
+    changed = {};
+    last = {};
+    add_needed(state, last);
+    for (const auto& [segment, table] : state.seal_table())
+      for (const auto& [at, seal] : table)
+        seals[segment].insert_or_assign(at, seal);
     return {};
   };
   TRY(walk_history(draft_dir,
                    {.until = options.until, .generation = options.generation},
                    visitor));
-  total.merge(needed.take());
+  needed.merge(last);
+  keep_seals_whole(seals, needed);
+  total.merge(needed);
   return {};
 }
 

@@ -18,6 +18,7 @@
 
 #include "jail/cgroup.h"
 #include "jail/limits.h"
+#include "jail/probe_judge.h"
 #include "jail/proc_tree.h"
 #include "jail/running.h"
 #include "jail/scope.h"
@@ -34,21 +35,17 @@ std::string sysctl(const std::string& name) {
   return *text;
 }
 
-// What usually stands in the way of an ordinary user's namespaces.
-std::string namespace_hint() {
-  if (sysctl("user/max_user_namespaces") == "0")
-    return "user.max_user_namespaces is 0: raise it with sysctl(8)";
-  if (sysctl("kernel/unprivileged_userns_clone") == "0")
-    return "kernel.unprivileged_userns_clone is 0: set it to 1 with sysctl(8)";
-  if (sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1")
-    return "AppArmor restricts user namespaces: install stoplog's AppArmor "
-           "profile, or set kernel.apparmor_restrict_unprivileged_userns to 0";
-  return "a container or a security module forbids user namespaces";
-}
+constexpr char kAppArmorRestricts[] =
+    "kernel/apparmor_restrict_unprivileged_userns";
 
 // Each kind of namespace alone, so that the one that is refused has a name.
-Check check_namespaces() {
-  Check check{.name = "namespaces", .detail = {}, .hint = {}};
+NamespaceFacts look_at_namespaces() {
+  NamespaceFacts facts{
+      .refused = {},
+      .reason = {},
+      .most = sysctl("user/max_user_namespaces"),
+      .unprivileged_clone = sysctl("kernel/unprivileged_userns_clone"),
+      .apparmor = sysctl(kAppArmorRestricts)};
   struct Kind {
     uint64_t flag;
     const char* name;
@@ -71,64 +68,28 @@ Check check_namespaces() {
       (void)sys::wait_pidfd(pidfd.get(), sys::Wait::kBlock);
       continue;
     }
-    check.verdict = Verdict::kFail;
-    check.detail =
-        fmt::format("no {} namespace: {}", kind.name, pid.error().text());
-    check.hint = namespace_hint();
-    return check;
+    facts.refused = kind.name;
+    facts.reason = pid.error().text();
+    break;
   }
-  check.detail = "user, mount, pid, net, ipc, uts, cgroup";
-  return check;
+  return facts;
 }
 
-Check check_seccomp() {
+AppArmorFacts look_at_apparmor() {
+  auto first_line = [](const char* path) {
+    auto text = sys::read_file(AT_FDCWD, path, 4096);
+    return text ? text->substr(0, text->find('\n')) : std::string();
+  };
+  return {
+      .enabled = first_line("/sys/module/apparmor/parameters/enabled") == "Y",
+      .restricts = sysctl(kAppArmorRestricts),
+      .profile = first_line("/proc/self/attr/current"),
+      .root = ::geteuid() == 0};
+}
+
+bool filters_calls() {
   const uint32_t action = SECCOMP_RET_KILL_PROCESS;
-  if (::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
-    return {.name = "seccomp", .detail = "filters", .hint = {}};
-  return {.name = "seccomp",
-          .verdict = Verdict::kFail,
-          .detail = "this kernel cannot filter system calls",
-          .hint = "boot a kernel with CONFIG_SECCOMP_FILTER"};
-}
-
-Check check_landlock() {
-  const int abi = sys::landlock_abi();
-  Check check{
-      .name = "landlock", .detail = fmt::format("ABI {}", abi), .hint = {}};
-  if (abi < 2) {
-    check.verdict = Verdict::kFail;
-    check.detail = abi == 0 ? "absent or not enabled" : "too old (ABI 1)";
-    check.hint =
-        "boot Linux 5.19 or newer with 'landlock' among the lsm= modules";
-  } else if (abi < 6) {
-    check.verdict = Verdict::kWarn;
-    check.detail += ": no scopes, so --net host is refused";
-    check.hint = "Linux 6.12 or newer has them";
-  }
-  return check;
-}
-
-Check check_cgroups(const CgroupSet& set) {
-  Check check{.name = "cgroups", .detail = {}, .hint = {}};
-  constexpr std::array<std::pair<Controller, const char*>, 4> kNames = {
-      {{Controller::kMemory, "memory"},
-       {Controller::kPids, "pids"},
-       {Controller::kCpu, "cpu"},
-       {Controller::kCpuacct, "cpuacct"}}};
-  std::string have;
-  for (const auto& [controller, name] : kNames)
-    if (set.has(controller))
-      have += std::string(have.empty() ? "" : ", ") + name;
-  if (set.version() == 0) {
-    check.verdict = Verdict::kWarn;
-    check.detail = "none writable: limits are held by polling";
-    check.hint =
-        "log in through systemd with a delegated user slice, or run "
-        "in a scope: systemd-run --user --scope -p Delegate=yes";
-  } else {
-    check.detail = fmt::format("version {}: {}", set.version(), have);
-  }
-  return check;
+  return ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
 Held limits_held(const CgroupSet& set) {
@@ -187,7 +148,10 @@ bool ProbeReport::ok() const {
 
 ProbeReport probe_jail(const Identity& identity) {
   ProbeReport report;
-  report.checks = {check_namespaces(), check_seccomp(), check_landlock()};
+  const NamespaceFacts namespaces = look_at_namespaces();
+  report.checks = {
+      judge_namespaces(namespaces), judge_apparmor(look_at_apparmor()),
+      judge_seccomp(filters_calls()), judge_landlock(sys::landlock_abi())};
   {
     const std::string name =
         fmt::format("stoplog-{}-probe", process_mark(::getpid()));
@@ -195,23 +159,14 @@ ProbeReport probe_jail(const Identity& identity) {
     // As a daemon does it.
     if (set.version() == 0 && enter_scope(find_scope_means()))
       set = CgroupSet::create(find_cgroups(), name);
-    report.checks.push_back(check_cgroups(set));
+    report.checks.push_back(judge_cgroups(limit_means(set)));
     report.limits = limits_held(set);
   }
-  Check jail{.name = "jail", .detail = "a command runs inside", .hint = {}};
-  if (!report.ok()) {
-    jail.verdict = Verdict::kFail;
-    jail.detail = "not tried";
-  } else if (auto tried = trial_run(identity); !tried) {
-    jail.verdict = Verdict::kFail;
-    jail.detail = tried.error().text();
-    // The kernel mounts a procfs only beside one that is wholly visible.
-    jail.hint = jail.detail.find("proc /proc") != std::string::npos
-                    ? "in a container with a masked /proc an ordinary user "
-                      "cannot have this: run as root, or unmask /proc"
-                    : namespace_hint();
-  }
-  report.checks.push_back(std::move(jail));
+  TrialFacts trial{.tried = report.ok(), .failure = {}};
+  if (trial.tried)
+    if (auto ran = trial_run(identity); !ran)
+      trial.failure = ran.error().text();
+  report.checks.push_back(judge_trial(trial, namespaces));
   return report;
 }
 

@@ -16,7 +16,7 @@ namespace stoplog::jail {
 
 enum class Verdict : uint8_t { kOk, kWarn, kFail };
 struct Check {
-  std::string name;  // "namespaces", "seccomp", "landlock", "cgroups", "jail"
+  std::string name;  // "namespaces", "apparmor", "seccomp", "landlock"…
   Verdict verdict = Verdict::kOk;
   std::string detail;
   std::string hint;  // empty: none
