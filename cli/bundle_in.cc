@@ -19,7 +19,6 @@ using snapshot::Section;
 
 constexpr uint64_t kMaxManifest = 1u << 20;
 constexpr uint64_t kMaxTable = uint64_t{1} << 30;
-constexpr uint64_t kMaxLedger = uint64_t{2} << 30;
 constexpr size_t kNamed = 20;  // differing paths in one message
 
 std::unexpected<Error> damaged(std::string_view what) {
@@ -126,14 +125,19 @@ Status Import::compare() {
 }
 
 Status Import::fill_ledger(int dir, draft::Draft& d) {
-  std::string text = TRY(in_->text(*TRY(need(*in_, "ledger")), kMaxLedger));
+  const Section& section = *TRY(need(*in_, "ledger"));
   const Json& ledger = manifest_["ledger"];
   d.ledger_count = ledger.integer("count");
   d.ledger_head = ledger.text("head");
-  d.ledger_size = static_cast<int64_t>(text.size());
+  d.ledger_size = static_cast<int64_t>(section.size);
   d.commands = std::max<int64_t>(0, manifest_.integer("commands"));
-  if (text.empty() && d.ledger_count == 0) return {};
-  return write_file(dir, draft::kLedgerFile, text, 0600);
+  if (section.size == 0 && d.ledger_count == 0) return {};
+  Fd fd = TRY(
+      sys::openat(dir, draft::kLedgerFile, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  return in_->read(section, [&](std::span<const std::byte> bytes) -> Status {
+    TRY(progress_->at(done_));
+    return sys::write_full(fd.get(), bytes);
+  });
 }
 
 Status Import::fill_home(int dir) {

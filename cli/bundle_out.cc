@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
 
 #include "base/escape.h"
 #include "base/sys_file.h"
@@ -14,7 +17,8 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr uint64_t kMaxLedger = uint64_t{2} << 30;
+constexpr size_t kBlock = 256u << 10;
+constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr size_t kNamed = 10;  // paths in one message
 
 // The last mark of HOME's tree, or its end where there is none.
@@ -27,6 +31,7 @@ struct Part {
   std::string prefix;
   Fd draft_dir, base;
   fs::Position until = 0;
+  snapshot::BaseTable table{};
   fs::RangeSet needed{};
 };
 
@@ -66,16 +71,54 @@ Json manifest_of(const draft::Draft& d, const std::string& digest) {
 
 // The part of the record that draft.json speaks of; what is appended
 // meanwhile is not in the bundle.
-Result<std::string> ledger_of(const Opened& opened, const draft::Draft& d) {
-  auto text =
-      sys::read_file(opened.draft_dir.get(), draft::kLedgerFile, kMaxLedger);
-  if (!text && text.error().err() == ENOENT) return std::string();
-  if (!text) return text;
-  if (text->size() < static_cast<uint64_t>(d.ledger_size))
-    return fail(Code::kCorrupt, "the draft's record is shorter than it was");
-  text->resize(static_cast<size_t>(d.ledger_size));
-  return text;
+Status add_ledger(snapshot::BundleWriter& out, const Opened& opened,
+                  const draft::Draft& d) {
+  auto fd = sys::openat(opened.draft_dir.get(), draft::kLedgerFile, O_RDONLY);
+  if (!fd && fd.error().err() == ENOENT) return out.add("ledger", "");
+  if (!fd) return std::unexpected(std::move(fd).error().context("ledger"));
+  const auto size = static_cast<uint64_t>(std::max<int64_t>(0, d.ledger_size));
+  TRY(out.begin("ledger", size));
+  std::vector<std::byte> block(kBlock);
+  for (uint64_t at = 0; at < size;) {
+    auto part = std::span(block).first(
+        static_cast<size_t>(std::min<uint64_t>(block.size(), size - at)));
+    if (TRY(sys::pread_full(fd->get(), part, at)) != part.size())
+      return fail(Code::kCorrupt, "the draft's record is shorter than it was");
+    TRY(out.write(part));
+    at += part.size();
+  }
+  return out.end();
 }
+
+// The change set's digest, found in a thread of its own: it reads what the
+// bundle is made of meanwhile.
+class Comparing {
+ public:
+  Comparing(const Opened& opened, draft::Policy policy)
+      : digest_(std::async(std::launch::async,
+                           [this, &opened, policy = std::move(policy)]() {
+                             return run(opened, policy);
+                           })) {}
+  ~Comparing() { stop_ = true; }
+  Comparing(const Comparing&) = delete;
+  Comparing& operator=(const Comparing&) = delete;
+  Result<std::string> digest(Progress& progress, uint64_t done) {
+    while (digest_.wait_for(kLook) != std::future_status::ready)
+      TRY(progress.at(done));
+    return digest_.get();
+  }
+
+ private:
+  Result<std::string> run(const Opened& opened, const draft::Policy& policy) {
+    diff::DiffOptions options{
+        .digest = true, .count_lines = false, .risks = false};
+    options.progress = [](size_t, size_t) { return true; };  // not its line
+    options.stop = &stop_;
+    return digest_text(TRY(changes_of(opened, policy, std::move(options))));
+  }
+  std::atomic<bool> stop_ = false;
+  std::future<Result<std::string>> digest_;  // the last: waits for its end
+};
 
 std::string drift_note(const std::vector<std::string>& paths) {
   std::string out = fmt::format(
@@ -95,31 +138,31 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
     return fail(Code::kCorrupt,
                 "the draft's journal is damaged; it cannot be exported");
   BundleWritten result;
-  diff::ChangeSet set =
-      TRY(changes_of(opened, TRY(load_policy(context)),
-                     {.digest = true, .count_lines = false, .risks = false}));
-  result.digest = digest_text(set);
+  Comparing comparing(opened, TRY(load_policy(context)));
   std::vector<Part> parts = TRY(parts_of(opened));
   uint64_t total = 0;
-  for (Part& part : parts) {
-    part.needed =
-        TRY(snapshot::needed_ranges(part.draft_dir.get(), part.until));
-    total += part.needed.bytes();
+  {
+    Progress progress(context.out, "looking", 0);
+    for (Part& part : parts) {
+      fs::NeededRanges needed;
+      part.table =
+          TRY(snapshot::gather_base(part.draft_dir.get(), part.base.get(),
+                                    part.until, progress.sink(), &needed));
+      part.needed = needed.take();
+      total += part.needed.bytes();
+    }
+    TRY(progress.at(0));
   }
   draft::Draft d = TRY(draft::read_draft_settled(opened.draft_dir.get()));
   snapshot::BundleWriter out = TRY(snapshot::BundleWriter::create(fd, 2));
-  TRY(out.add("manifest", manifest_of(d, result.digest).dump()));
-  TRY(out.add("ledger", TRY(ledger_of(opened, d))));
+  TRY(add_ledger(out, opened, d));
   Progress progress(context.out, "exporting", total);
   uint64_t before = 0;
   for (const Part& part : parts) {
-    snapshot::Progress looked = [&](uint64_t) { return progress.at(before); };
-    snapshot::BaseTable table = TRY(snapshot::gather_base(
-        part.draft_dir.get(), part.base.get(), part.until, looked));
     // What lies beneath HOME is not in the bundle, and need not be the same.
-    if (!table.drifted.empty() && part.prefix.empty())
-      result.notes.push_back(drift_note(table.drifted));
-    TRY(out.add(part.prefix + "base", encode(table)));
+    if (!part.table.drifted.empty() && part.prefix.empty())
+      result.notes.push_back(drift_note(part.table.drifted));
+    TRY(out.add(part.prefix + "base", encode(part.table)));
     snapshot::Progress written = [&](uint64_t done) {
       return progress.at(before + done);
     };
@@ -139,6 +182,8 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
         "commits cannot be restored from the bundle",
         plural(objects.missing, "content"),
         objects.missing == 1 ? "is" : "are"));
+  result.digest = TRY(comparing.digest(progress, total));
+  TRY(out.add("manifest", manifest_of(d, result.digest).dump()));
   TRY(out.finish());
   result.bytes = out.written();
   return result;

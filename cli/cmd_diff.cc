@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <list>
+#include <memory>
+
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
 #include "cli/progress_line.h"
+#include "diff/between.h"
 #include "diff/patch.h"
 #include "diff/render.h"
 
@@ -22,16 +26,39 @@ constexpr OptionSpec kOptions[] = {{"stat"},
                                    {"ignored"},
                                    {"no-pager"}};
 
+using SharedView = std::shared_ptr<const fs::View>;
+
+// MARK of this draft, or NAME:MARK of another one over the same tree; NAME: is
+// that one as it is now. `others` must outlive the view.
+Result<SharedView> moment_of(Context& context, const Opened& opened,
+                             const std::string& text,
+                             std::list<Opened>& others) {
+  size_t colon = text.find(':');
+  if (colon == text.npos)
+    return view_at(opened, TRY(find_mark(opened.view->marks(), text)).position);
+  draft::Draft other =
+      TRY(TRY(context.store())
+              ->find(*TRY(context.workspace()), text.substr(0, colon)));
+  others.push_back(TRY(open_draft(context, other, {})));
+  Opened& there = others.back();
+  std::string mark = text.substr(colon + 1);
+  if (mark.empty()) return SharedView(std::move(there.view));
+  return view_at(there, TRY(find_mark(there.view->marks(), mark)).position);
+}
+
 // The view that --from and --to ask for; null when the draft's own will do.
-Result<std::unique_ptr<fs::View>> wanted_view(const Opened& opened,
-                                              const Args& args) {
+Result<SharedView> wanted_view(Context& context, const Opened& opened,
+                               const Args& args, std::list<Opened>& others) {
   auto from = args.value("from"), to = args.value("to");
   if (!from && !to) return nullptr;
-  const std::vector<fs::Mark>& marks = opened.view->marks();
-  fs::Position end = opened.view->position();
-  if (to) end = TRY(find_mark(marks, *to)).position;
-  if (!from) return view_at(opened, end);
-  return view_between(opened, TRY(find_mark(marks, *from)).position, end);
+  SharedView after;
+  if (to)
+    after = TRY(moment_of(context, opened, *to, others));
+  else
+    after = TRY(view_at(opened, opened.view->position()));
+  if (!from) return after;
+  SharedView before = TRY(moment_of(context, opened, *from, others));
+  return SharedView(diff::view_between(std::move(before), std::move(after)));
 }
 
 struct Shown {
@@ -117,7 +144,8 @@ Result<int> run(Context& context, const Args& args) {
     return kDone;
   }
   Opened opened = TRY(open_draft(context, *draft, {}));
-  std::unique_ptr<fs::View> between = TRY(wanted_view(opened, args));
+  std::list<Opened> others;
+  SharedView between = TRY(wanted_view(context, opened, args, others));
   const fs::View& view =
       between ? *between : static_cast<const fs::View&>(*opened.view);
   bool json = args.has("json");
@@ -157,6 +185,8 @@ extern const Command k_diff_command{
         "before\n"
         "                     command 4, @4. after it, or a snapshot's name\n"
         "      --to MARK      to a mark instead of now\n"
+        "                     DRAFT:MARK, or DRAFT: for now, is of another "
+        "draft\n"
         "      --ignored      files that git ignores, too\n"
         "      --exit-code    exit 1 when there are differences\n"
         "      --no-pager     straight to the terminal\n"

@@ -50,6 +50,20 @@ Result<std::string> roll_back(Context& context, Opened& opened,
   return mount;
 }
 
+// Commands end with a mark; what is written in a mounted view, or was by a
+// command whose daemon died, is led back to by none.
+Result<std::optional<std::string>> keep_unmarked(Context& context,
+                                                 Opened& opened) {
+  if (opened.view) return std::nullopt;  // damaged: nothing can be written
+  if (opened.daemon && TRY(opened.daemon->status()).mount.empty())
+    return std::nullopt;
+  fs::Timeline now = TRY(fs::read_timeline(opened.draft_dir.get()));
+  if (now.damaged || !now.unmarked) return std::nullopt;
+  std::string name = free_name(opened.marks, "before-");
+  TRY(take_mark(context, opened, name));
+  return name;
+}
+
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
   WaitLine line("rolling back");
@@ -58,8 +72,12 @@ Result<int> run(Context& context, const Args& args) {
   fs::Mark to = args.positionals.empty()
                     ? TRY(last_begin(marks))
                     : TRY(find_mark(marks, args.positionals[0]));
+  auto kept = TRY(keep_unmarked(context, opened));
   std::string mount = TRY(roll_back(context, opened, to));
   line.clear();
+  if (kept)
+    context.out.note(fmt::format(
+        "what was changed since the last mark is kept as '{}'", *kept));
   if (!mount.empty())
     context.out.note(fmt::format(
         "the view at '{}' changed: programs that have files open there may "

@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "base/escape.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
-#include "draft/ledger.h"
 
 namespace stoplog::cli {
 namespace {
 
 constexpr OptionSpec kOptions[] = {{"name", 'm', "NAME"}, {"json"}};
 
-std::string free_name(const std::vector<fs::Mark>& marks) {
-  for (int n = 1;; ++n) {
-    std::string name = fmt::format("s{}", n);
-    bool taken = std::ranges::any_of(
-        marks, [&](const fs::Mark& m) { return mark_name(m) == name; });
-    if (!taken) return name;
-  }
-}
-
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
-  Opened opened = TRY(open_draft(context, draft, {}));
-  const std::vector<fs::Mark>& marks = opened.view->marks();
+  Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
+  const std::vector<fs::Mark>& marks = opened.marks;
   std::string name = args.value("name").value_or("");
-  if (!args.has("name")) name = free_name(marks);
+  if (!args.has("name")) name = free_name(marks, "s");
   if (!draft::is_valid_draft_name(name))
     return std::unexpected(
         Error(Code::kUsage,
@@ -36,22 +24,7 @@ Result<int> run(Context& context, const Args& args) {
   for (const fs::Mark& mark : marks)
     if (mark_name(mark) == name)
       return fail(Code::kUsage, "there is a mark '{}' in this draft", name);
-  fs::Mark mark;
-  TRY(change_draft(context, opened,
-                   {.daemon = [&](draft::Client& daemon) -> Status {
-                      mark = TRY(daemon.snapshot(name));
-                      return {};
-                    },
-                    .tree = [&](fs::Tree& tree) -> Status {
-                      mark = TRY(tree.mark(fs::MarkKind::kNamed, 0, name));
-                      return {};
-                    }}));
-  draft::Ledger ledger =
-      TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
-  TRY(ledger.append(
-      "snapshot",
-      Json::object().set("mark", name).set("position", mark.position),
-      Sync::kNo));
+  TRY(take_mark(context, opened, name));
   if (args.has("json"))
     context.out.write(
         Json::object().set("version", 1).set("mark", name).dump() + "\n");

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/marks.h"
 
+#include <algorithm>
+
 #include "base/escape.h"
+#include "base/json.h"
 #include "base/strings.h"
-#include "diff/between.h"
+#include "draft/ledger.h"
 #include "draft/names.h"
 
 namespace stoplog::cli {
@@ -28,6 +31,37 @@ Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
                    : fmt::format("did you mean '{}'?", escape(near))));
 }
 
+std::string free_name(const std::vector<fs::Mark>& marks,
+                      std::string_view stem) {
+  for (int n = 1;; ++n) {
+    std::string name = fmt::format("{}{}", stem, n);
+    bool taken = std::ranges::any_of(
+        marks, [&](const fs::Mark& m) { return mark_name(m) == name; });
+    if (!taken) return name;
+  }
+}
+
+Result<fs::Mark> take_mark(Context& context, Opened& opened,
+                           const std::string& name) {
+  fs::Mark mark;
+  TRY(change_draft(context, opened,
+                   {.daemon = [&](draft::Client& daemon) -> Status {
+                      mark = TRY(daemon.snapshot(name));
+                      return {};
+                    },
+                    .tree = [&](fs::Tree& tree) -> Status {
+                      mark = TRY(tree.mark(fs::MarkKind::kNamed, 0, name));
+                      return {};
+                    }}));
+  draft::Ledger ledger =
+      TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));
+  TRY(ledger.append(
+      "snapshot",
+      Json::object().set("mark", name).set("position", mark.position),
+      Sync::kNo));
+  return mark;
+}
+
 Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
                                                fs::Position position) {
   snapshot::ObjectStore* objects = opened.door.objects.get();
@@ -37,14 +71,6 @@ Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
                         .objects = [objects](const Sha256Digest& id) {
                           return objects->content(id);
                         }});
-}
-
-Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
-                                               fs::Position from,
-                                               fs::Position to) {
-  std::shared_ptr<const fs::View> before = TRY(view_at(opened, from));
-  std::shared_ptr<const fs::View> after = TRY(view_at(opened, to));
-  return diff::view_between(std::move(before), std::move(after));
 }
 
 }  // namespace stoplog::cli

@@ -26,12 +26,15 @@ Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
 // The name that find_mark() takes: "" for marks that have none.
 std::string mark_name(const fs::Mark& mark);
 
+// A name that is not taken: `stem` and a number.
+std::string free_name(const std::vector<fs::Mark>& marks,
+                      std::string_view stem);
+// Names the present state, in the ledger as well.
+Result<fs::Mark> take_mark(Context& context, Opened& opened,
+                           const std::string& name);
+
 // Another moment of the same draft.
 Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
                                                fs::Position position);
-// What happened between two moments of it; `to` unset: as `opened` is.
-Result<std::unique_ptr<fs::View>> view_between(const Opened& opened,
-                                               fs::Position from,
-                                               fs::Position to);
 
 }  // namespace stoplog::cli

@@ -181,6 +181,8 @@ Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
   }
   auto look = [&](size_t i) -> Status {
     Change& change = changes[i];
+    if (context.options.stop != nullptr && *context.options.stop)
+      return fail_errno(EINTR);
     // A patch alone reads the base only when it is written.
     if (change.drift) (void)lost_its_base(change);
     auto examined = examine(change, context);

@@ -18,6 +18,7 @@
 // printing (the renderers do).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -164,6 +165,8 @@ struct DiffOptions {
   unsigned threads = 0;  // 0: as many as the machine has, at most 4
   // Of the reading; its answer means nothing, a change set is always whole.
   Progress progress;
+  // Set by another thread: there will be no change set, but EINTR.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 Result<ChangeSet> build_change_set(const fs::View& view,

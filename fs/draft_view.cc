@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/sys_node.h"
 #include "fs/drift.h"
@@ -191,6 +192,32 @@ Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
                                        std::move(segments), std::move(lent));
 }
 
+namespace {
+
+bool is_change(uint16_t type) {
+  static const std::set<uint16_t> kChanges{
+      record_type(CreateRecord{}),
+      record_type(LinkRecord{}),
+      record_type(UnlinkRecord{}),
+      record_type(RenameRecord{}),
+      record_type(SetAttrRecord{}),
+      record_type(XattrRecord{}),
+      record_type(ExtentRecord{}),
+      record_type(TruncateRecord{}),
+      record_type(TouchRecord{}),
+      record_type(StartRecord{})};  // what the state before it had is not known
+  return kChanges.contains(type);
+}
+
+// By a name, or by what it went back to.
+bool leads_back(const Mark& mark) {
+  return mark.kind == MarkKind::kCommandBegin ||
+         mark.kind == MarkKind::kCommandEnd || mark.kind == MarkKind::kNamed ||
+         mark.kind == MarkKind::kRollback;
+}
+
+}  // namespace
+
 // A generation begins with those of the ones before.
 Result<Timeline> read_timeline(int draft_dir) {
   std::vector<uint32_t> numbers = TRY(list_generations(draft_dir));
@@ -199,10 +226,14 @@ Result<Timeline> read_timeline(int draft_dir) {
       TRY_CTX(open_generation(draft_dir, numbers.back(), O_RDONLY), "journal");
   JournalHead head = TRY(read_head(fd.get()));
   Timeline out;
+  bool begun = head.first == 1 || head.from;
   const uint16_t mark = record_type(MarkRecord{});
   const uint16_t table = record_type(TableRecord{});
   const uint16_t from = record_type(FromRecord{});
+  const uint16_t start = record_type(StartRecord{});
   auto each = [&](const Frame& frame) -> Result<bool> {
+    begun = begun || frame.type == start;
+    out.unmarked = out.unmarked || is_change(frame.type);
     if (frame.type != mark && frame.type != table && frame.type != from)
       return true;
     Record record = TRY(decode(frame.type, frame.payload));
@@ -217,12 +248,13 @@ Result<Timeline> read_timeline(int draft_dir) {
     out.marks.push_back(std::get<MarkRecord>(record).mark);
     out.marks.back().position = frame.sequence;
     out.marks.back().generation = numbers.back();
+    if (leads_back(out.marks.back())) out.unmarked = false;
     return true;
   };
   ScanEnd end = TRY(scan_frames(fd.get(), head.size, head.first,
                                 head.open.draft, each, kEnd));
   out.end = end.sequence;
-  out.damaged = !end.damage.empty();
+  out.damaged = !end.damage.empty() || !begun;
   return out;
 }
 

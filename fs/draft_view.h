@@ -54,6 +54,8 @@ struct Timeline {
   std::vector<Mark> marks;
   Position end = 0;
   bool damaged = false;
+  // Perhaps something was changed since the last mark that has a name.
+  bool unmarked = false;
 };
 Result<Timeline> read_timeline(int draft_dir);
 Result<std::vector<Mark>> list_marks(int draft_dir);

@@ -20,9 +20,25 @@ void add_deleted(const State& state, RangeSet& needed) {
     if (deleted.content.segment != 0) needed.add(deleted.content);
 }
 
+// What a generation's first record goes on from; without one, nothing.
+Result<State> start_of(Generations& all, const JournalHead& head) {
+  State state;
+  if (head.from) {
+    Replayed before = TRY(replay(all, head.from->position, Seals::kOwn));
+    if (before.damaged)
+      return fail(Code::kCorrupt, "the journal is damaged: {}",
+                  before.notes.empty() ? "" : before.notes.front());
+    state = std::move(before.state);
+  }
+  state.set_generation(head.open.generation);
+  return state;
+}
+
+}  // namespace
+
 // Which files and whether deletions may refer to new ranges since the last
 // mark that counts.
-struct Changed {
+struct NeededRanges::Changed {
   std::unordered_set<Serial> files;
   bool deletions = false;
   bool everything = false;
@@ -57,22 +73,6 @@ struct Changed {
     deletions = everything = false;
   }
 };
-
-// What a generation's first record goes on from; without one, nothing.
-Result<State> start_of(Generations& all, const JournalHead& head) {
-  State state;
-  if (head.from) {
-    Replayed before = TRY(replay(all, head.from->position, Seals::kOwn));
-    if (before.damaged)
-      return fail(Code::kCorrupt, "the journal is damaged: {}",
-                  before.notes.empty() ? "" : before.notes.front());
-    state = std::move(before.state);
-  }
-  state.set_generation(head.open.generation);
-  return state;
-}
-
-}  // namespace
 
 Status walk_history(int draft_dir, const HistoryOptions& options,
                     const HistoryVisitor& visitor) {
@@ -124,34 +124,48 @@ void keep_seals_whole(const State::SealTable& seals, RangeSet& needed) {
   for (const SegmentRange& range : more) needed.add(range);
 }
 
+NeededRanges::NeededRanges(std::function<bool(const Mark&)> keep)
+    : keep_(std::move(keep)), changed_(std::make_unique<Changed>()) {}
+NeededRanges::~NeededRanges() = default;
+
+void NeededRanges::after(const State& state, const Logged& logged) {
+  changed_->note(logged.record);
+  if (std::holds_alternative<MarkRecord>(logged.record) &&
+      (!keep_ || keep_(state.marks().back())))
+    changed_->collect(state, needed_);
+}
+
+void NeededRanges::end(const State& state) {
+  *changed_ = {};
+  last_ = {};
+  add_needed(state, last_);
+  for (const auto& [segment, table] : state.seal_table())
+    for (const auto& [at, seal] : table)
+      seals_[segment].insert_or_assign(at, seal);
+}
+
+RangeSet NeededRanges::take() {
+  needed_.merge(last_);
+  keep_seals_whole(seals_, needed_);
+  return std::move(needed_);
+}
+
 Status add_needed(int draft_dir, const NeededOptions& options,
                   RangeSet& total) {
-  Changed changed;
-  RangeSet needed, last;
-  State::SealTable seals;
+  NeededRanges needed(options.keep);
   HistoryVisitor visitor;
   visitor.after = [&](const State& state, const Logged& logged) -> Status {
-    changed.note(logged.record);
-    if (std::holds_alternative<MarkRecord>(logged.record) &&
-        (!options.keep || options.keep(state.marks().back())))
-      changed.collect(state, needed);
+    needed.after(state, logged);
     return {};
   };
   visitor.end = [&](const State& state) -> Status {
-    changed = {};
-    last = {};
-    add_needed(state, last);
-    for (const auto& [segment, table] : state.seal_table())
-      for (const auto& [at, seal] : table)
-        seals[segment].insert_or_assign(at, seal);
+    needed.end(state);
     return {};
   };
   TRY(walk_history(draft_dir,
                    {.until = options.until, .generation = options.generation},
                    visitor));
-  needed.merge(last);
-  keep_seals_whole(seals, needed);
-  total.merge(needed);
+  total.merge(needed.take());
   return {};
 }
 

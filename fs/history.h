@@ -38,6 +38,26 @@ void add_needed(const State& state, RangeSet& needed);
 // A sealed range is checked as a whole: what is needed of it keeps all of it.
 void keep_seals_whole(const State::SealTable& seals, RangeSet& needed);
 
+// What marks refer to, found while a history is walked.
+class NeededRanges {
+ public:
+  // Which marks count; empty: all. The end of the last generation always does.
+  explicit NeededRanges(std::function<bool(const Mark&)> keep = {});
+  ~NeededRanges();
+  NeededRanges(const NeededRanges&) = delete;
+  NeededRanges& operator=(const NeededRanges&) = delete;
+  void after(const State& state, const Logged& logged);
+  void end(const State& state);
+  RangeSet take();  // at the end; seals whole
+
+ private:
+  struct Changed;
+  std::function<bool(const Mark&)> keep_;
+  std::unique_ptr<Changed> changed_;
+  RangeSet needed_, last_;
+  State::SealTable seals_;
+};
+
 struct NeededOptions {
   Position until = kEnd;
   // Which marks count; the end of the last generation always does.

@@ -20,11 +20,38 @@ uint64_t free_ino(const State& state, uint64_t wanted) {
   return kNewIno | state.next_serial() << 20;
 }
 
+// Directories that commits took away, as they were before.
+class Removed {
+ public:
+  explicit Removed(const std::vector<BaseMapRecord>& maps) {
+    for (size_t number = 0; number < maps.size(); ++number)
+      for (const BaseChange& change : maps[number].changes)
+        if (change.before && !change.now && S_ISDIR(change.before->mode))
+          all_[change.path.str()].push_back({number, &*change.before});
+  }
+  // By the first commit from `number` on that took it away.
+  const sys::Stat* find(const std::string& path, size_t number) const {
+    auto it = all_.find(path);
+    if (it == all_.end()) return nullptr;
+    auto one = std::ranges::lower_bound(it->second, number, {}, &One::number);
+    return one == it->second.end() ? nullptr : one->st;
+  }
+
+ private:
+  struct One {
+    size_t number;
+    const sys::Stat* st;  // of the maps
+  };
+  std::unordered_map<std::string, std::vector<One>> all_;
+};
+
 // Held nodes by the place of their base, which is not where the draft shows
 // them when they, or a directory above them, were moved.
 class Origins {
  public:
-  explicit Origins(const State& state) {
+  // `number`: of the commit that is being undone.
+  Origins(const State& state, const Removed& removed, size_t number)
+      : removed_(removed), number_(number) {
     for (const auto& [serial, node] : state.nodes()) {
       if (auto origin = state.origin_of(*node)) serials_[*origin] = serial;
       for (const Link& link : node->links)
@@ -36,18 +63,15 @@ class Origins {
     return it == serials_.end() ? 0 : it->second;
   }
   void add(const std::string& path, Serial serial) { serials_[path] = serial; }
-  // Directories that a later commit took away, as they were.
-  void removed(const std::string& path, const sys::Stat& st) {
-    removed_.emplace(path, st);
-  }
+  // A directory that it or a later commit took away, as it was.
   const sys::Stat* find_removed(const std::string& path) const {
-    auto it = removed_.find(path);
-    return it == removed_.end() ? nullptr : &it->second;
+    return removed_.find(path, number_);
   }
 
  private:
   std::unordered_map<std::string, Serial> serials_;
-  std::unordered_map<std::string, sys::Stat> removed_;
+  const Removed& removed_;
+  const size_t number_;
 };
 
 // The held directory whose base is at `path`, adopting it and its parents
@@ -245,23 +269,21 @@ Status restore_one(State& state, int base, const BaseChange& change,
 
 Status restore_replaced(State& state, std::vector<BaseMapRecord> maps, int base,
                         const StoreObject& store) {
-  for (auto it = maps.begin(); it != maps.end(); ++it) {
-    BaseMapRecord& map = *it;
-    // A discard changed nothing in the real tree: there is nothing to undo.
+  // A discard changed nothing in the real tree: there is nothing to undo.
+  for (BaseMapRecord& map : maps)
     std::erase_if(map.changes,
                   [](const BaseChange& change) { return is_discard(change); });
-    std::vector<BaseChange> downward = map.changes;
+  const Removed removed(maps);
+  for (size_t number = 0; number < maps.size(); ++number) {
+    std::vector<BaseChange> downward = maps[number].changes;
     std::ranges::sort(downward, {}, &BaseChange::path);
-    Origins origins(state);
-    for (auto later = it; later != maps.end(); ++later)
-      for (const BaseChange& change : later->changes)
-        if (change.before && !change.now && S_ISDIR(change.before->mode))
-          origins.removed(change.path.str(), *change.before);
+    Origins origins(state, removed, number);
     for (const BaseChange& change : downward)
       TRY_CTX(restore_one(state, base, change, origins, store),
               change.path.str());
+    BaseMapRecord map = maps[number];
     map.reviewed = 0;  // whatever is held stays held, over the new base
-    TRY(put(state, map));
+    TRY(put(state, std::move(map)));
   }
   return {};
 }

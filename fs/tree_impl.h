@@ -250,6 +250,7 @@ struct Tree::Impl {
   Result<uint32_t> depth_of(Position at) const;
   bool goes_on_from(Position at) const;
   Result<Mark> note_rollback(Position to);
+  Position nearest_like(Position to) const;  // with mutex_ held
   void become(State next, std::vector<Invalidation>& out);
   void go_back(Position to, bool names_at_once, std::vector<Invalidation>& out);
   void tell_went_back(const State::WentBack& what, bool names_at_once,

@@ -151,6 +151,21 @@ size_t Tree::Impl::commits_since(Position at) const {
       }));
 }
 
+// A later moment at which all was as at that mark, for it had been gone back
+// to: less has changed since. Without a commit in between, which is asked
+// before.
+Position Tree::Impl::nearest_like(Position to) const {
+  const std::string name = std::to_string(to);
+  for (auto mark = state_.marks().rbegin(); mark != state_.marks().rend();
+       ++mark) {
+    if (mark->position <= to) break;
+    if (mark->kind == MarkKind::kRollback && mark->name == name &&
+        state_.can_go_back(mark->position))
+      return mark->position;
+  }
+  return to;
+}
+
 Result<Mark> Tree::rollback(Position to) {
   Impl& t = *impl_;
   // Also the way out of a damaged journal: to a mark before the damage.
@@ -168,7 +183,8 @@ Result<Mark> Tree::rollback(Position to) {
     {
       std::shared_lock lock(t.mutex_);
       commits = t.commits_since(to);
-      quick = !repairs && commits == 0 && t.state_.can_go_back(to);
+      quick =
+          !repairs && commits == 0 && t.state_.can_go_back(t.nearest_like(to));
     }
     if (!quick) target = TRY(t.state_at(to));
     if (commits > 0) TRY(t.restore_replaced(*target, to));
@@ -178,7 +194,7 @@ Result<Mark> Tree::rollback(Position to) {
     std::unique_lock lock(t.mutex_);
     // A commit came in between: there is more to be put back.
     if (t.commits_since(to) != commits ||
-        (!target && !t.state_.can_go_back(to)))
+        (!target && !t.state_.can_go_back(t.nearest_like(to))))
       continue;
     done = true;
     // On disk before anything changes here: a failure leaves all as it was.
@@ -195,7 +211,7 @@ Result<Mark> Tree::rollback(Position to) {
     if (target)
       t.become(std::move(*target), out);
     else
-      t.go_back(to, at_once, out);
+      t.go_back(t.nearest_like(to), at_once, out);
     t.state_.set_unwritten(!whole);
     mark = t.note_rollback(to);
   }

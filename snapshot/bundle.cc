@@ -44,9 +44,10 @@ Status export_journal(BundleWriter& out, const ExportTree& what) {
   for (const fs::Generation& each : TRY(generations.all())) {
     if (each.head.first > what.until) break;
     Fd fd = TRY(fs::open_generation(what.draft_dir, each.number, O_RDONLY));
-    fs::ScanEnd end = TRY(
-        fs::journal_scan(fd.get(), each.head, std::min(each.last, what.until),
-                         [](const fs::Logged&) -> Status { return {}; }));
+    fs::ScanEnd end = TRY(fs::scan_frames(
+        fd.get(), each.head.size, each.head.first, each.head.open.draft,
+        [](const fs::Frame&) -> Result<bool> { return true; },
+        std::min(each.last, what.until)));
     TRY(out.begin(fmt::format("{}{}{}", what.prefix, kJournal,
                               fs::layout::generation_name(each.number)),
                   end.end));
@@ -242,12 +243,6 @@ Result<std::set<Sha256Digest>> replaced_objects(int draft_dir,
 Status export_tree(BundleWriter& out, const ExportTree& what) {
   TRY(export_journal(out, what));
   return export_segments(out, what);
-}
-
-Result<fs::RangeSet> needed_ranges(int draft_dir, fs::Position until) {
-  fs::RangeSet needed;
-  TRY(fs::add_needed(draft_dir, {.until = until}, needed));
-  return needed;
 }
 
 Status import_tree(BundleReader& in, const ImportTree& what) {

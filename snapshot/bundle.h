@@ -3,7 +3,8 @@
 // a position, and of the segments what its marks need. Inode numbers, times
 // and owners of the real tree are translated on the way in.
 //
-//   fs::RangeSet needed = TRY(needed_ranges(d, p));
+//   fs::NeededRanges needed;
+//   BaseTable table = TRY(gather_base(d, base, p, progress, &needed));
 //   TRY(export_tree(writer, {.prefix = "", .draft_dir = d, .until = p, ...}));
 //   TRY(import_tree(reader, {.prefix = "", .draft_dir = fresh, ...}));
 //
@@ -28,12 +29,10 @@ struct ExportTree {
   std::string prefix;  // of section names: "" or "home/"
   int draft_dir = -1;
   fs::Position until = UINT64_MAX;
-  const fs::RangeSet& needed;  // needed_ranges() up to `until`
+  const fs::RangeSet& needed;  // by the marks up to `until`
   const Progress& progress;    // bytes of content so far
 };
 Status export_tree(BundleWriter& out, const ExportTree& what);
-// What the marks up to there need of the segments: a replay of the history.
-Result<fs::RangeSet> needed_ranges(int draft_dir, fs::Position until);
 
 struct ImportTree {
   std::string prefix;

@@ -50,15 +50,19 @@ constexpr uint32_t kMaxEntries = 4u << 20;
 // Everything that the records of a draft say of the base, path by path.
 class Gatherer {
  public:
-  Status walk(int draft_dir, fs::Position until) {
+  Status walk(int draft_dir, fs::Position until, fs::NeededRanges* needed) {
     fs::HistoryVisitor visitor;
     visitor.before = [this](const State& state, const Logged& logged) {
       return before(state, logged);
     };
-    visitor.after = [this](const State& state, const Logged& logged) {
+    visitor.after = [=, this](const State& state, const Logged& logged) {
+      if (needed != nullptr) needed->after(state, logged);
       return after(state, logged);
     };
-    visitor.end = [this](const State& state) { return end(state); };
+    visitor.end = [=, this](const State& state) {
+      if (needed != nullptr) needed->end(state);
+      return end(state);
+    };
     return fs::walk_history(draft_dir, {.until = until}, visitor);
   }
 
@@ -290,9 +294,10 @@ bool Compared::Less::operator()(const fs::Identity& a,
 }
 
 Result<BaseTable> gather_base(int draft_dir, int base, fs::Position until,
-                              const Progress& progress) {
+                              const Progress& progress,
+                              fs::NeededRanges* needed) {
   Gatherer gatherer;
-  TRY(gatherer.walk(draft_dir, until));
+  TRY(gatherer.walk(draft_dir, until, needed));
   return Table(draft_dir, base, progress).make(gatherer);
 }
 

@@ -23,6 +23,7 @@
 #include "base/result.h"
 #include "base/sys_file.h"
 #include "fs/beneath.h"
+#include "fs/history.h"
 #include "fs/tree_types.h"
 
 namespace stoplog::snapshot {
@@ -50,8 +51,10 @@ Result<BaseTable> decode_base(std::string_view bytes);
 // Called now and then with bytes read so far; an error ends the work.
 using Progress = std::function<Status(uint64_t)>;
 
+// `needed` finds what the marks refer to on the same walk.
 Result<BaseTable> gather_base(int draft_dir, int base, fs::Position until,
-                              const Progress& progress = {});
+                              const Progress& progress = {},
+                              fs::NeededRanges* needed = nullptr);
 
 // Who owns the workspace there and here.
 struct Owners {

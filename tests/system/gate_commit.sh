@@ -422,3 +422,22 @@ back_past_a_link() {
   same 'text text' "$(echo $(cat b linked))"
 }
 both_modes back_past_a_link
+
+# A directory that its owner made read-only stops a commit, whole.
+read_only_directory() {
+  mkdir ro && echo a >ro/a && echo b >b
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'echo A >ro/a; echo B >b'
+  sl approve --all
+  chmod 555 ro
+  if [ "$MODE" = user ]; then
+    exits 6 sl commit 2>"$T/err"
+    grep -q 'ro/a' "$T/err" || fail "no name: $(cat "$T/err")"
+    same 'a b' "$(cat ro/a b | xargs)"
+    test -z "$(find . -name '.stoplog*')" || fail 'a temporary file remains'
+    chmod 755 ro
+  fi
+  sl commit >/dev/null
+  same 'A B' "$(cat ro/a b | xargs)"
+}
+both_modes read_only_directory

@@ -41,15 +41,16 @@ Fd export_of(TreeFixture& f) {
   Fd fd = memory_file();
   auto out = BundleWriter::create(fd.get(), 2);
   REQUIRE(out);
-  auto table = gather_base(f.draft.fd(), f.base.fd(), UINT64_MAX);
+  fs::NeededRanges ranges;
+  auto table =
+      gather_base(f.draft.fd(), f.base.fd(), UINT64_MAX, kQuiet, &ranges);
   if (!table) FAIL(table.error().text());
   REQUIRE(out->add("base", encode(*table)));
-  auto needed = needed_ranges(f.draft.fd(), UINT64_MAX);
-  REQUIRE(needed);
+  fs::RangeSet needed = ranges.take();
   auto done = export_tree(*out, {.prefix = "",
                                  .draft_dir = f.draft.fd(),
                                  .until = UINT64_MAX,
-                                 .needed = *needed,
+                                 .needed = needed,
                                  .progress = kQuiet});
   if (!done) FAIL(done.error().text());
   REQUIRE(out->finish());
