@@ -6,8 +6,8 @@ exists there.
 
     scripts/bench --tail [--quick]
 
-On two processors a third program takes time from all: what a view adds is seen
-against native beside the same write.
+On two processors a third program takes time from all: what that alone does is
+seen beside a busy loop.
 """
 import os
 import subprocess
@@ -48,6 +48,11 @@ class Beside:
 
 def write_large(at, mib):
     sh("dd", "if=/dev/zero", f"of={at}/large", "bs=1M", f"count={mib}")
+
+
+def burn():
+    """A program that takes a whole processor, for half a second."""
+    sh("timeout", "0.5", "sh", "-c", "while :; do :; done", check=False)
 
 
 def ops(options, what, at, count):
@@ -98,6 +103,7 @@ def measure(options, place, samples, missing):
                 f.write(os.urandom(64))
             ours.call("status")
         todo = [("native", plain, ALONE, None), ("stoplog", held, ALONE, None),
+                ("native", plain, "a busy loop", burn), ("stoplog", held, "a busy loop", burn),
                 ("native", plain, "a large write", lambda: write_large(plain, options.big_mib)),
                 ("stoplog", held, "a large write", lambda: write_large(held, options.big_mib)),
                 ("stoplog", held, "marks", lambda: ours.call("snapshot")),
