@@ -130,7 +130,7 @@ class Stoplog:
     def close(self):
         self.call("unmount", check=False)
         self.call("discard", "-y", check=False)
-        for _ in range(100):
+        for _ in range(500):  # on a busy machine it takes its time
             if not self.daemon_pids():
                 break
             time.sleep(0.02)

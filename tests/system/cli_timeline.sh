@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Marks: snapshot, rollback, diff between them, cat, fork, discard.
 . "$(dirname "$0")/lib.sh" || exit 1
-needs jq
+needs jq strace
 needs_fuse
 
 timeline() {
@@ -55,4 +55,18 @@ timeline() {
   same 0 "$(sl drafts --json | jq '.drafts | length')"
 }
 
+# The journal is not read for a mark: its cost is that of an empty draft.
+marks() {
+  strace -f -o "$HOME/trace" "$STOPLOG" snapshot >/dev/null
+  wc -l <"$HOME/trace"
+}
+mark_is_cheap() {
+  sl run --quiet -- sh -c 'echo 1 >f1'
+  few=$(marks)
+  sl run --quiet -- sh -c 'mkdir many; cd many; for i in $(seq 3000); do echo $i >$i; done'
+  many=$(marks)
+  [ "$many" -le $((few + 12)) ] || fail "a mark of 3000 files: $many calls, not $few"
+}
+
 both_modes timeline
+both_modes mark_is_cheap
