@@ -266,7 +266,7 @@ Result<CommitResult> undo(const UndoRequest& request) {
 }
 
 void retire(Plan& plan, const CommitResult& result) {
-  for (const RelPath& path : result.approved) plan.erase(path);
+  plan.erase(result.approved);
 }
 
 }  // namespace stoplog::gate

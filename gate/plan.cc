@@ -136,8 +136,17 @@ void Plan::set(Decision decision) {
 }
 
 bool Plan::erase(const RelPath& path) {
-  return std::erase_if(decisions,
-                       [&](const Decision& d) { return d.path == path; }) > 0;
+  const Decision* found = find(path);
+  if (found == nullptr) return false;
+  decisions.erase(decisions.begin() + (found - decisions.data()));
+  return true;
+}
+
+void Plan::erase(std::vector<RelPath> paths) {
+  std::sort(paths.begin(), paths.end());
+  std::erase_if(decisions, [&](const Decision& d) {
+    return std::binary_search(paths.begin(), paths.end(), d.path);
+  });
 }
 
 std::string to_json(const Plan& plan) {

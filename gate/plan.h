@@ -77,6 +77,7 @@ struct Plan {
   const Decision* find(const RelPath& path) const;
   void set(Decision decision);
   bool erase(const RelPath& path);
+  void erase(std::vector<RelPath> paths);  // all at once: there may be 100,000
   bool operator==(const Plan&) const = default;
 };
 

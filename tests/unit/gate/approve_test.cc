@@ -376,3 +376,19 @@ TEST_CASE("sockets and devices are approved by name alone") {
   REQUIRE(desk.commit_now());
   CHECK(tree(desk.ws) == tree(desk.draft));
 }
+
+TEST_CASE("decisions are taken out one by one and many at once") {
+  Plan plan;
+  auto path = [](const char* text) { return *RelPath::parse(text); };
+  for (const char* name : {"d", "a", "c", "b", "e"}) {
+    Decision decision;
+    decision.path = path(name);
+    plan.set(std::move(decision));
+  }
+  CHECK(plan.erase(path("c")));
+  CHECK_FALSE(plan.erase(path("c")));
+  plan.erase(std::vector{path("e"), path("nowhere"), path("a")});
+  REQUIRE(plan.decisions.size() == 2);
+  CHECK(plan.decisions[0].path == path("b"));
+  CHECK(plan.find(path("d")) == &plan.decisions[1]);
+}
