@@ -259,7 +259,9 @@ TEST_CASE("a journal that was rolled back many times is written whole again") {
   f.reopen();
   CHECK(f.tree->recovery_notes().empty());
   uint32_t most = 0;
-  for (const Generation& each : *Generations::list(f.draft.fd())->all())
+  auto generations = Generations::list(f.draft.fd())->all();
+  REQUIRE(generations);
+  for (const Generation& each : *generations)
     if (each.head.from) most = std::max(most, each.head.from->depth);
   CHECK(most < 64);
   REQUIRE(f.tree->rollback(first));
