@@ -16,6 +16,7 @@ namespace {
 
 // How often a daemon may go away under a command that then asks the next one.
 constexpr int kTries = 5;
+constexpr std::chrono::seconds kPatience{20};
 
 Result<Fd> open_dir(const std::string& path) {
   return sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
@@ -59,9 +60,10 @@ Status note_recovery(Context& context, const gate::RecoverReport& report) {
 }
 
 // The daemon, or the lock shared with other readers.
-Status attach(const draft::Layout& layout, Opened& opened) {
-  draft::Reached reached =
-      TRY(draft::reach(layout, opened.draft.id, draft::LockMode::kShared));
+Status attach(const draft::Layout& layout, Opened& opened,
+              draft::Ahead ahead = draft::Ahead::kNothing) {
+  draft::Reached reached = TRY(draft::reach(
+      layout, opened.draft.id, draft::LockMode::kShared, kPatience, ahead));
   opened.daemon = std::move(reached.daemon);
   opened.lock = std::move(reached.lock);
   return {};
@@ -107,7 +109,10 @@ Result<Opened> open_once(Context& context, const draft::Draft& draft,
   if (options.client != nullptr)
     opened.daemon = std::move(*options.client);
   else
-    TRY_CTX(attach(layout, opened), "cannot open the draft");
+    TRY_CTX(attach(layout, opened,
+                   options.at || options.settle ? draft::Ahead::kNothing
+                                                : draft::Ahead::kBarrier),
+            "cannot open the draft");
   TRY_CTX(tell_commits(context, opened),
           "cannot tell the draft of an earlier commit");
   if (options.settle) TRY(settle(context, layout, opened));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <utility>
 
 #include "base/sys_file.h"
 #include "base/unix_socket.h"
@@ -106,7 +107,7 @@ Status Client::send_away(const Layout& layout, const std::string& id,
 
 Result<std::optional<Client>> Client::connect(const Layout& layout,
                                               const std::string& id,
-                                              OtherVersion other) {
+                                              OtherVersion other, Ahead ahead) {
   auto socket = connect_to(layout, id);
   if (!socket) {
     int err = socket.error().err();
@@ -116,7 +117,7 @@ Result<std::optional<Client>> Client::connect(const Layout& layout,
         std::move(socket).error().context("cannot reach the draft's daemon"));
   }
   Client client(std::move(*socket));
-  auto hello = client.say_hello();
+  auto hello = client.say_hello(ahead);
   if (hello && !client.welcome_.stale) return client;
   // It went away between connect and hello: idle, or killed.
   if (!hello && went_away(hello.error())) return std::nullopt;
@@ -163,6 +164,7 @@ Result<Client> Client::connect_or_start(const Layout& layout,
 
 Result<Client::Reply> Client::ask(Op op, const std::string& payload,
                                   std::span<const int> fds) {
+  if (auto unread = std::exchange(ahead_, std::nullopt)) TRY(reply_to(*unread));
   uint32_t serial = ++serial_;
   TRY(send_op(socket_.get(), op, serial, payload, fds));
   return reply_to(serial);
@@ -190,8 +192,14 @@ Result<Answer> Client::request(Op op, const Request& record) {
   return decode<Answer>(TRY(ask(op, encode(record))).payload);
 }
 
-Status Client::say_hello() {
-  welcome_ = TRY(request<Welcome>(Op::kHello, Hello{STOPLOG_VERSION}));
+Status Client::say_hello(Ahead ahead) {
+  const uint32_t hello = ++serial_;
+  TRY(send_op(fd(), Op::kHello, hello, encode(Hello{STOPLOG_VERSION}), {}));
+  if (ahead == Ahead::kBarrier) {
+    ahead_ = ++serial_;
+    TRY(send_op(fd(), Op::kBarrier, *ahead_, encode(Empty{}), {}));
+  }
+  welcome_ = TRY(decode<Welcome>(TRY(reply_to(hello)).payload));
   return {};
 }
 
@@ -267,6 +275,8 @@ Status Client::settle() {
 }
 
 Result<fs::Mark> Client::barrier() {
+  if (auto asked = std::exchange(ahead_, std::nullopt))
+    return decode<fs::Mark>(TRY(reply_to(*asked)).payload);
   return request<fs::Mark>(Op::kBarrier, Empty{});
 }
 Result<fs::Mark> Client::snapshot(const std::string& name) {

@@ -43,6 +43,9 @@ struct StartOptions {
 // What becomes of a daemon of another protocol that is at work.
 enum class OtherVersion { kStays, kEnds };
 
+// What is asked for with the hello, one wait less. Any other request drops it.
+enum class Ahead { kNothing, kBarrier };
+
 // The daemon ended or was replaced while it was asked. `before_it_read`: what
 // was asked did not happen and may be asked of another.
 bool went_away(const Error& error);
@@ -52,7 +55,7 @@ class Client {
  public:
   static Result<std::optional<Client>> connect(
       const Layout& layout, const std::string& id,
-      OtherVersion other = OtherVersion::kStays);
+      OtherVersion other = OtherVersion::kStays, Ahead ahead = Ahead::kNothing);
   static Result<Client> connect_or_start(const Layout& layout,
                                          const std::string& id,
                                          const StartOptions& options = {});
@@ -78,6 +81,7 @@ class Client {
   Result<RunEvent> next_event();
   bool has_event() const { return !events_.empty(); }
 
+  // The one that connect() asked for ahead, or one of now.
   Result<fs::Mark> barrier();
   Status settle();
   Result<GcDone> gc(const Gc& how);
@@ -100,7 +104,7 @@ class Client {
   explicit Client(Fd socket) : socket_(std::move(socket)) {}
   static Status send_away(const Layout& layout, const std::string& id,
                           OtherVersion other, Error busy);
-  Status say_hello();
+  Status say_hello(Ahead ahead);
   struct Reply {
     std::string payload;
     std::vector<Fd> fds;
@@ -114,6 +118,7 @@ class Client {
 
   Fd socket_;
   uint32_t serial_ = 0;
+  std::optional<uint32_t> ahead_;  // a barrier whose answer is not read yet
   Welcome welcome_;
   std::deque<RunEvent> events_;
 };

@@ -28,6 +28,7 @@ struct Reached {
 
 Result<Reached> reach(
     const Layout& layout, const std::string& id, LockMode mode,
-    std::chrono::milliseconds patience = std::chrono::seconds(20));
+    std::chrono::milliseconds patience = std::chrono::seconds(20),
+    Ahead ahead = Ahead::kNothing);
 
 }  // namespace stoplog::draft

@@ -80,6 +80,7 @@ std::unexpected<Error> corrupt(std::string_view what) {
 struct ObjectEncoder::Zstd {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   std::vector<std::byte> out = std::vector<std::byte>(ZSTD_CStreamOutSize());
+  Zstd() { ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, kLevel); }
   ~Zstd() { ZSTD_freeCCtx(context); }
 
   Status feed(std::span<const std::byte> bytes, ZSTD_EndDirective end,
@@ -97,9 +98,7 @@ struct ObjectEncoder::Zstd {
   }
 };
 
-ObjectEncoder::ObjectEncoder() : zstd_(std::make_unique<Zstd>()) {
-  ZSTD_CCtx_setParameter(zstd_->context, ZSTD_c_compressionLevel, kLevel);
-}
+ObjectEncoder::ObjectEncoder() = default;
 ObjectEncoder::~ObjectEncoder() = default;
 ObjectEncoder::ObjectEncoder(ObjectEncoder&&) noexcept = default;
 ObjectEncoder& ObjectEncoder::operator=(ObjectEncoder&&) noexcept = default;
@@ -121,6 +120,7 @@ Result<Sha256Digest> ObjectEncoder::encode(const fs::Content& content,
   append_le(header, xxh3_64(header), 8);
   TRY(sink(header));
 
+  if (!zstd_) zstd_ = std::make_unique<Zstd>();
   ZSTD_CCtx_reset(zstd_->context, ZSTD_reset_session_only);
   ZSTD_CCtx_setPledgedSrcSize(zstd_->context, total);
   ContentHasher hasher(content.size());
@@ -140,12 +140,13 @@ struct ObjectDecoder::Zstd {
   ZSTD_DCtx* context = ZSTD_createDCtx();
   std::vector<std::byte> in = std::vector<std::byte>(ZSTD_DStreamInSize());
   std::vector<std::byte> out = std::vector<std::byte>(ZSTD_DStreamOutSize());
+  Zstd() {
+    ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, kMaxWindowLog);
+  }
   ~Zstd() { ZSTD_freeDCtx(context); }
 };
 
-ObjectDecoder::ObjectDecoder() : zstd_(std::make_unique<Zstd>()) {
-  ZSTD_DCtx_setParameter(zstd_->context, ZSTD_d_windowLogMax, kMaxWindowLog);
-}
+ObjectDecoder::ObjectDecoder() = default;
 ObjectDecoder::~ObjectDecoder() = default;
 ObjectDecoder::ObjectDecoder(ObjectDecoder&&) noexcept = default;
 ObjectDecoder& ObjectDecoder::operator=(ObjectDecoder&&) noexcept = default;
@@ -241,6 +242,7 @@ Status ObjectDecoder::decode(const Source& source, const Sha256Digest& want,
   Header header = TRY(read_header(source));
   TRY(size(header.size));
   Placer placer(header, sink);
+  if (!zstd_) zstd_ = std::make_unique<Zstd>();
   ZSTD_DCtx_reset(zstd_->context, ZSTD_reset_session_only);
   uint64_t at = header.length;
   size_t more = 1;

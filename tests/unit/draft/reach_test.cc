@@ -165,3 +165,50 @@ TEST_CASE("an idle daemon of another protocol is sent away by a mere look") {
   REQUIRE(gone);
   CHECK_FALSE(*gone);
 }
+
+namespace {
+
+// Welcomes, and gives each barrier a position of its own.
+ScriptedDaemon::Answer barriers(const std::string& id,
+                                std::atomic<uint64_t>& asked) {
+  return [&asked, id](const Message& message) {
+    if (message.op == Op::kBarrier)
+      return reply(Op::kReply, encode(fs::Mark{.position = ++asked}));
+    if (message.op == Op::kSettle) return reply(Op::kReply, encode(Empty{}));
+    return reply(Op::kReply, encode(Welcome{.version = STOPLOG_VERSION,
+                                            .draft = id,
+                                            .shape = "",
+                                            .mount = ""}));
+  };
+}
+
+Result<Reached> reach_ahead(const ReachPlace& place) {
+  return reach(place.layout, place.draft.id, LockMode::kShared,
+               std::chrono::minutes(10), Ahead::kBarrier);
+}
+
+}  // namespace
+
+TEST_CASE("a barrier that was asked for with the hello is taken once") {
+  ReachPlace place;
+  std::atomic<uint64_t> asked{0};
+  ScriptedDaemon daemon(place.layout, place.draft.id);
+  daemon.listen(barriers(place.draft.id, asked));
+  auto reached = reach_ahead(place);
+  REQUIRE(reached);
+  REQUIRE(reached->daemon);
+  CHECK(reached->daemon->barrier().value().position == 1);
+  CHECK(reached->daemon->barrier().value().position == 2);
+}
+
+TEST_CASE("a barrier from before another request is not taken for one of now") {
+  ReachPlace place;
+  std::atomic<uint64_t> asked{0};
+  ScriptedDaemon daemon(place.layout, place.draft.id);
+  daemon.listen(barriers(place.draft.id, asked));
+  auto reached = reach_ahead(place);
+  REQUIRE(reached);
+  REQUIRE(reached->daemon);
+  REQUIRE(reached->daemon->settle());
+  CHECK(reached->daemon->barrier().value().position == 2);
+}
