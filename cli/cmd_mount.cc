@@ -4,9 +4,14 @@
 // daemon, which an idle one makes room for.
 #include <unistd.h>
 
+#include <climits>
+#include <cstring>
+#include <utility>
+
 #include "base/dir.h"
 #include "base/escape.h"
 #include "base/sys_file.h"
+#include "base/temp_file.h"
 #include "cli/command.h"
 #include "cli/opened.h"
 #include "cli/run_options.h"
@@ -18,10 +23,45 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {{"force"}};
 
+// Absolute; of what is not there yet, or is dead, the directory above counts.
+Result<std::string> absolute(std::string given) {
+  while (given.size() > 1 && given.ends_with('/')) given.pop_back();
+  const size_t slash = given.rfind('/');
+  std::string name = given.substr(slash == given.npos ? 0 : slash + 1);
+  std::string above = slash == given.npos ? "." : given.substr(0, slash + 1);
+  if (name == "." || name == "..") above = std::exchange(given, "");
+  std::unique_ptr<char, void (*)(void*)> real(
+      ::realpath(above.c_str(), nullptr), ::free);
+  if (!real)
+    return fail(Code::kUsage, "cannot find '{}': {}", escape(above),
+                ::strerror(errno));
+  std::string path(real.get());
+  if (given.empty()) return path;
+  return path + (path == "/" ? "" : "/") + name;
+}
+
+// The draft whose living daemon shows its view there.
+Result<std::optional<std::string>> shown_at(Context& context,
+                                            const std::string& path) {
+  for (const draft::Draft& d : TRY(TRY(context.store())->list()))
+    if (auto client = context.daemon(d);
+        client && *client && (**client).daemon().mount == path)
+      return d.name;
+  return std::nullopt;
+}
+
 // An empty directory, made when it is not there; a dead mount of ours in the
 // way is cleared. Returns its absolute path.
-Result<std::string> prepare(const std::string& given,
+Result<std::string> prepare(Context& context, const std::string& given,
                             const draft::Workspace& workspace) {
+  if (auto other = TRY(shown_at(context, given)))
+    return std::unexpected(
+        Error(Code::kUnsupported,
+              fmt::format("the view of draft '{}' is at '{}'", *other,
+                          escape(given)))
+            .with_hint(fmt::format("`stoplog -d {} unmount` first, or give "
+                                   "another directory",
+                                   *other)));
   TRY(fs::clear_dead_mount(given));
   if (!sys::statat(AT_FDCWD, given))
     TRY_CTX(sys::mkdirat(AT_FDCWD, given, 0755),
@@ -35,44 +75,83 @@ Result<std::string> prepare(const std::string& given,
         Error(Code::kUsage,
               fmt::format("'{}' and the workspace overlap", escape(path)))
             .with_hint("give a directory outside of it"));
-  Fd dir = TRY_CTX(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY),
-                   fmt::format("cannot open '{}'", escape(path)));
+  auto opened = sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  if (!opened && opened.error().err() == ENOTDIR)
+    return fail(Code::kUsage, "'{}' is no directory", escape(path));
+  Fd dir =
+      TRY_CTX(std::move(opened), fmt::format("cannot open '{}'", escape(path)));
   Dir entries = Dir::from(std::move(dir));
   if (TRY(entries.next()))
     return fail(Code::kUsage, "'{}' is not empty", escape(path));
   return path;
 }
 
-Result<int> run_mount(Context& context, const Args& args) {
+Status remember_place(const draft::Layout& layout, const std::string& id,
+                      const std::string& path) {
+  Fd dir = TRY(sys::openat(AT_FDCWD, layout.draft(id), O_RDONLY | O_DIRECTORY));
+  return write_file(dir.get(), draft::kMountedAtFile, path, 0600, Sync::kNo);
+}
+
+// What a killed daemon left, in our own directory and where it was asked for.
+Result<int> clear_left(Context& context, const draft::Draft& d) {
   const draft::Layout& layout = *TRY(context.layout());
-  const draft::Workspace& workspace = *TRY(context.workspace());
-  draft::Policy policy = TRY(load_policy(context));
-  auto made = TRY(context.find_or_make_draft(args.has("force"), false));
-  draft::Shape shape = base_shape(policy, caller_environment());
-  if (auto alive = TRY(context.daemon(made.draft))) {
+  int cleared = TRY(fs::clear_dead_mount(layout.mount(d.id)));
+  Fd dir =
+      TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
+  auto path = sys::read_file(dir.get(), draft::kMountedAtFile, PATH_MAX);
+  if (!path) return cleared;
+  // Another draft may be shown there by now.
+  if (!TRY(shown_at(context, *path)))
+    cleared += TRY(fs::clear_dead_mount(*path));
+  (void)sys::unlinkat(dir.get(), draft::kMountedAtFile);
+  return cleared;
+}
+
+Result<std::string> show_view(Context& context, const Args& args,
+                              const draft::Draft& d) {
+  const draft::Layout& layout = *TRY(context.layout());
+  const bool ours = args.positionals.empty();
+  const std::string place =
+      ours ? layout.mount(d.id) : TRY(absolute(args.positionals[0]));
+  if (auto alive = TRY(context.daemon(d))) {
+    const std::string& shown = alive->daemon().mount;
     // Already there, and nothing else was asked for.
-    if (!alive->daemon().mount.empty() &&
-        (args.positionals.empty() ||
-         alive->daemon().mount == args.positionals[0])) {
-      context.out.write(alive->daemon().mount + "\n");
-      return 0;
-    }
+    if (!shown.empty() && (ours || shown == place)) return shown;
+    if (!shown.empty())
+      return std::unexpected(
+          Error(
+              Code::kUnsupported,
+              fmt::format("the draft's view is at '{}' already", escape(shown)))
+              .with_hint("`stoplog unmount` first"));
     if (alive->daemon().busy)
       return std::unexpected(
           Error(Code::kUnsupported,
-                "the draft is in use: its view cannot be mounted elsewhere now")
-              .with_hint("wait for what runs (`stoplog ps`), or `stoplog "
-                         "unmount` first"));
+                "a command runs in this draft: its view cannot be shown "
+                "elsewhere meanwhile")
+              .with_hint("wait for it (`stoplog ps`), or `stoplog stop`"));
   }
-  std::string place = args.positionals.empty() ? layout.mount(made.draft.id)
-                                               : args.positionals[0];
-  if (args.positionals.empty()) {
+  if (ours) {
     TRY(fs::clear_dead_mount(place));
     TRY(draft::make_private_dir(place));
   }
-  shape.mount = TRY(prepare(place, workspace));
-  TRY(draft::Client::connect_or_start(layout, made.draft.id, {.shape = shape}));
-  context.out.write(shape.mount + "\n");
+  draft::Shape shape =
+      base_shape(TRY(load_policy(context)), caller_environment());
+  shape.mount = TRY(prepare(context, place, *TRY(context.workspace())));
+  // A killed daemon leaves its mount behind: `unmount` finds it by this.
+  if (!ours) TRY(remember_place(layout, d.id, shape.mount));
+  TRY(draft::Client::connect_or_start(layout, d.id, {.shape = shape}));
+  return shape.mount;
+}
+
+Result<int> run_mount(Context& context, const Args& args) {
+  TRY(load_policy(context));
+  auto made = TRY(context.find_or_make_draft(args.has("force"), false));
+  auto place = show_view(context, args, made.draft);
+  // Nothing was begun: no empty draft is to be the current one.
+  const std::string journal = TRY(context.layout())->journal(made.draft.id);
+  if (!place && made.created && !sys::statat(AT_FDCWD, journal))
+    (void)TRY(context.store())->remove(made.draft.id);
+  context.out.write(TRY(std::move(place)) + "\n");
   return 0;
 }
 
@@ -80,8 +159,7 @@ Result<int> run_unmount(Context& context, const Args&) {
   draft::Draft d = TRY(context.need_draft());
   auto client = TRY(context.daemon(d));
   if (!client || client->daemon().mount.empty()) {
-    // A killed daemon leaves its mount behind.
-    int cleared = TRY(fs::clear_dead_mount(TRY(context.layout())->mount(d.id)));
+    int cleared = client ? 0 : TRY(clear_left(context, d));
     context.out.note(cleared > 0 ? "cleared a dead mount"
                                  : "nothing is mounted");
     return 0;
@@ -91,6 +169,7 @@ Result<int> run_unmount(Context& context, const Args&) {
         Error(Code::kUnsupported, "a command runs in this draft")
             .with_hint("wait for it, or `stoplog stop`"));
   TRY(client->shutdown(*TRY(context.layout()), d.id, true));
+  TRY(clear_left(context, d));
   return 0;
 }
 

@@ -36,6 +36,7 @@ namespace stoplog::draft {
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kMetaLockFile[] = "meta.lock";
 inline constexpr char kStartLockFile[] = "start.lock";
+inline constexpr char kMountedAtFile[] = "mounted-at";
 inline constexpr char kObjectsDir[] = "objects";
 inline constexpr char kCommitsDir[] = "commits";
 inline constexpr char kDraftsDir[] = "drafts";

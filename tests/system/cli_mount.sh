@@ -38,6 +38,9 @@ shown() {
   sl unmount 2>"$T/said" # no mount is no error
 }
 
+# The kernel remembers files; how full the file system is it asks every time.
+dead() { ! stat -f "$1" >/dev/null 2>&1; }
+
 elsewhere() {
   mkdir "$T/full" && touch "$T/full/x"
   exits 2 sl mount "$T/full" 2>/dev/null
@@ -50,8 +53,23 @@ elsewhere() {
   eventually test ! -e "$T/view/added"
   same "$T/view" "$(sl mount "$T/view")"
   same one "$(cat "$T/view/added")"
+  # By any name it is the same place; another draft's living view is not taken.
+  same "$T/view" "$(cd "$T" && sl --workspace "$W" mount view/)"
+  exits 5 sl mount "$T/other" 2>"$T/said"
+  grep -q "view is at '$T/view' already" "$T/said" || fail "$(cat "$T/said")"
+  exits 5 sl -d second mount "$T/view" 2>"$T/said"
+  grep -q "is at '$T/view'" "$T/said" || fail "$(cat "$T/said")"
+  same one "$(cat "$T/view/added")" 'the view of the first draft'
+  exits 2 sl -d third mount "$T/full/x" 2>/dev/null
+  exits 2 sl -d third mount "$T/none/below" 2>/dev/null
+  same 1 "$(sl drafts --json | jq '.drafts | length')" 'no draft for nothing'
+  # A dead mount is cleared by `unmount` wherever it was asked for.
+  kill -9 "$(sl drafts --json | jq .drafts[0].daemon)"
+  eventually dead "$T/view"
+  sl unmount 2>"$T/said"
+  grep -q 'cleared a dead mount' "$T/said" || fail "$(cat "$T/said")"
+  ls "$T/view" >/dev/null || fail 'a dead mount was left'
   # While a command runs on the private mount, no other view.
-  sl unmount
   sl run --quiet -- sh -c 'touch started; sleep 60' &
   eventually sl cat started >/dev/null 2>&1
   exits 5 sl mount "$T/view" 2>/dev/null
