@@ -12,6 +12,7 @@
 #include "base/sys_terminal.h"
 #include "cli/review_file.h"
 #include "cli/review_text.h"
+#include "diff/paint.h"
 
 namespace stoplog::cli {
 namespace {
@@ -95,7 +96,8 @@ class Prompt {
   bool wanted(const diff::Change& change) const {
     if (!request_.decided_too && !request_.decisions.summary(change).undecided)
       return false;
-    if (request_.paths.empty()) return true;
+    if (request_.paths.empty())
+      return diff::is_listed(change, request_.ignored, {});
     return std::ranges::any_of(request_.paths, [&](const RelPath& path) {
       return change.path.is_within(path);
     });

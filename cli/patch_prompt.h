@@ -31,7 +31,9 @@ struct PromptRequest {
   int output = 1;
   bool color = false;
   unsigned context = 3;
-  std::vector<RelPath> paths;  // these and what lies beneath; empty: all
+  // These and what lies beneath; empty: all but what git ignores.
+  std::vector<RelPath> paths;
+  bool ignored = false;  // that, too
   std::function<std::string(uint32_t)> command_text;
   // Which commands made the edits of a text; unset: not known.
   std::function<std::optional<FileMakers>(const diff::Change&)> makers;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/escape.h"
+#include "base/json_path.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
 #include "cli/commit_flow.h"
@@ -20,6 +21,8 @@
 #include "cli/review_screen.h"
 #include "cli/who.h"
 #include "cli/words.h"
+#include "diff/paint.h"
+#include "diff/render.h"
 #include "draft/ledger.h"
 
 namespace stoplog::cli {
@@ -55,6 +58,10 @@ class Sitting {
   }
 
   const diff::ChangeSet& set() const { return set_; }
+  bool with_ignored() const { return policy_.ignored.value == "commit"; }
+  bool nothing_to_review() const {
+    return diff::count_listed(set_, {.ignored = with_ignored()}) == 0;
+  }
   PlanDecisions& store() { return *store_; }
 
   Looked looked() const {
@@ -108,11 +115,9 @@ class Sitting {
     auto append = [&](const char* kind,
                       const std::vector<RelPath>& paths) -> Status {
       if (paths.empty()) return {};
-      Json names = Json::array();
-      for (const RelPath& path : paths) names.push(path.str());
       Json fields = who_fields();
       fields.set("digest", digest_text(set_)).set("review", true);
-      fields.set("paths", std::move(names));
+      set_paths(fields, "paths", paths);
       TRY(ledger.append(kind, fields, Sync::kYes));
       return {};
     };
@@ -138,8 +143,7 @@ class Sitting {
                     plural(end->result.approved.size(), "change"),
                     end->result.record.meta.number);
     for (const std::string& note : end->result.notes) text += "\n" + note;
-    if (end->left > 0)
-      text += fmt::format("\n{} still held", plural(end->left, "change"));
+    if (std::string left = left_text(*end); !left.empty()) text += "\n" + left;
     return {.done = true, .message = std::move(text)};
   }
 
@@ -172,7 +176,7 @@ Result<int> review_draft(Context& context, const draft::Draft& draft) {
   auto request = [&](const diff::Progress& progress)
       -> Result<std::optional<ReviewRequest>> {
     TRY(sitting->prepare(progress));
-    if (sitting->set().empty()) return std::nullopt;
+    if (sitting->nothing_to_review()) return std::nullopt;
     return ReviewRequest{
         .set = sitting->set(),
         .decisions = sitting->store(),
@@ -186,12 +190,18 @@ Result<int> review_draft(Context& context, const draft::Draft& draft) {
                 const std::function<bool()>& unwanted) {
               return sitting->makers(change, unwanted);
             },
-        .color = context.out.color()};
+        .color = context.out.color(),
+        .ignored = sitting->with_ignored()};
   };
   std::optional<ReviewEnd> reviewed = TRY(run_review(
       {.title = draft.name, .color = context.out.color(), .prepare = request}));
   if (!reviewed) {
-    context.out.note("nothing is held: there is nothing to review");
+    context.out.note(sitting->set().empty()
+                         ? "nothing is held: there is nothing to review"
+                         : "only files that git ignores are held: there is "
+                           "nothing to review");
+    if (!sitting->set().empty())
+      context.out.hint("`stoplog status --ignored` lists them");
     return kDone;
   }
   const ReviewEnd& end = *reviewed;
@@ -217,6 +227,7 @@ Result<int> approve_by_hunk(Context& context, const draft::Draft& draft,
        .output = STDOUT_FILENO,
        .color = context.out.color(),
        .paths = paths,
+       .ignored = sitting->with_ignored(),
        .command_text = [&](uint32_t n) { return sitting->command_text(n); },
        .makers =
            [&](const diff::Change& change) {
@@ -231,7 +242,8 @@ Result<int> approve_by_hunk(Context& context, const draft::Draft& draft,
   for (const diff::Change& change : sitting->set().changes) {
     Summary summary = sitting->store().summary(change);
     approved += summary.approves;
-    undecided += summary.undecided;
+    undecided += summary.undecided &&
+                 diff::is_listed(change, sitting->with_ignored(), {});
   }
   if (end.asked == 0) context.out.note("nothing is undecided here");
   tell_rest(context, approved, undecided);

@@ -90,8 +90,10 @@ class Painter {
     if (model_.unseen_dangers() > 0)
       right += fmt::format(", {} danger{} not seen", model_.unseen_dangers(),
                            model_.unseen_dangers() == 1 ? "" : "s");
-    right += " ";
     auto columns = static_cast<size_t>(g_.columns);
+    if (model_.not_listed() > 0 && columns >= 60)
+      right += fmt::format(", {} ignored", model_.not_listed());
+    right += " ";
     size_t taken = display_width(right) + 1;
     left = pad(fit(left, columns > taken ? columns - taken : 0),
                columns > taken ? columns - taken : 0);

@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "cli/review_text.h"
+#include "diff/paint.h"
 
 namespace stoplog::cli {
 
@@ -36,6 +37,11 @@ ReviewModel::ReviewModel(ReviewInput input)
     FileItem item;
     item.change = static_cast<uint32_t>(index);
     item.summary = input_.decisions.summary(change);
+    if (!diff::is_listed(change, input_.ignored, {}) &&
+        !item.summary.approves) {
+      ++not_listed_;
+      continue;
+    }
     item.look = input_.looked.at(change);
     item.seen = item.look == Look::kSame;
     undecided_ += item.summary.undecided;

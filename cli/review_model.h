@@ -43,6 +43,8 @@ struct ReviewInput {
   // What a command of the timeline was; one line, raw.
   std::function<std::string(uint32_t)> command_text;
   bool can_commit = true;
+  // List the files that git ignores, too; as `status`, it only counts them.
+  bool ignored = false;
   // Which command made which hunk; null: nobody looks for it.
   MakerSource* makers = nullptr;
 };
@@ -154,6 +156,7 @@ class ReviewModel {
   size_t undecided() const { return undecided_; }
   size_t approved() const { return approved_; }
   size_t unseen_dangers() const { return unseen_dangers_; }
+  size_t not_listed() const { return not_listed_; }  // ignored by git
   std::optional<size_t> first_unseen_danger() const;
   // Changed by a decision since the last call; the caller saves.
   bool take_dirty() { return std::exchange(dirty_, false); }
@@ -247,6 +250,7 @@ class ReviewModel {
 
   std::deque<Deed> undo_, redo_;
   size_t undecided_ = 0, approved_ = 0, unseen_dangers_ = 0;
+  size_t not_listed_ = 0;
   bool dirty_ = false;
 };
 

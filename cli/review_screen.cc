@@ -68,6 +68,7 @@ class Session {
                 .title = request.title,
                 .command_text = request.command_text,
                 .can_commit = request.commit != nullptr,
+                .ignored = request.ignored,
                 .makers = makers.looks() ? &makers : nullptr}) {}
 
   Result<ReviewEnd> run() {

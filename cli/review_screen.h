@@ -48,6 +48,7 @@ struct ReviewRequest {
                                           const std::function<bool()>&)>
       makers;
   bool color = true;
+  bool ignored = false;  // list the files that git ignores, too
 };
 
 struct ReviewEnd {

@@ -31,6 +31,21 @@ TEST_CASE("review: dangers and deletions come first") {
   CHECK(r.path() == "c");
 }
 
+TEST_CASE("review: files that git ignores are counted and not listed") {
+  diff::Change object = added("build/o", "x\n");
+  object.ignored = true;
+  diff::Change gone = deleted("build/p", "x\n");
+  gone.ignored = true;
+  diff::Change secret = dangerous(added(".env", "x\n"));
+  secret.ignored = true;
+  Review r({secret, modified("a", "1\n", "2\n"), object, gone});
+  REQUIRE(r.model.items().size() == 3);
+  CHECK(r.model.undecided() == 3);
+  CHECK(r.screen().find("build/o") == std::string::npos);
+  CHECK(r.screen().find("3 of 3 undecided, 1 danger not seen, 1 ignored") !=
+        std::string::npos);
+}
+
 TEST_CASE("review: lines and hunks are walked and the ends hold") {
   Review r({three_hunks("f")});
   CHECK(r.model.open().hunks.size() == 3);

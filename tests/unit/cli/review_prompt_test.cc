@@ -202,3 +202,11 @@ TEST_CASE("prompt: a mode beside a text is asked about alone") {
   CHECK(parts(set, store, 0) == std::vector<Verdict>(4, kY));
   CHECK(store.summary(set.changes[0]).standing == Standing::kPartial);
 }
+
+TEST_CASE("prompt: files that git ignores are asked about by name alone") {
+  diff::ChangeSet set{.changes = {added("a", "x\n"), added("build/o", "x\n")}};
+  set.changes[1].ignored = true;
+  MemoryDecisions store;
+  CHECK(run(set, store, "y\ny\n").end.asked == 1);
+  CHECK(run(set, store, "y\n", {*RelPath::parse("build")}).end.asked == 1);
+}
