@@ -4,15 +4,20 @@
 _stoplog() {
   # Split at blanks alone: bash splits at '@', ':' and '=' as well, which are
   # parts of marks and options.
-  local line=${COMP_LINE:0:COMP_POINT} word about kept strip i
+  local line=${COMP_LINE:0:COMP_POINT} word about kept strip quote='' i
   local -a words lines
-  read -ra words <<<"$line"
+  # Without -r: a blank behind a backslash is part of a word.
+  # shellcheck disable=SC2162
+  read -a words <<<"$line"
   [[ $line == *[[:blank:]] ]] && words+=('')
   word=${words[${#words[@]} - 1]}
-  # What bash takes for done already is not to be given again.
-  kept=${COMP_WORDS[COMP_CWORD]}
+  # What stands before the part that bash replaces ($2) is not to be given again.
+  kept=${2//\\/}
+  if [[ $word == [\"\']* ]]; then
+    quote=${word:0:1} word=${word:1} kept=${kept#[\"\']}
+    words[${#words[@]} - 1]=$word
+  fi
   strip=${word%"$kept"}
-  [[ $kept == [@:=] ]] && strip=$word
   mapfile -t lines < <("${words[0]}" __complete -- "${words[@]:1}" 2>/dev/null)
   COMPREPLY=()
   case ${lines[0]} in
@@ -40,7 +45,9 @@ _stoplog() {
       ;;
     :words)
       while IFS=$'\t' read -r word about; do
-        printf -v word '%q' "${word#"$strip"}"
+        word=${word#"$strip"}
+        # Within quotes nothing is to be escaped.
+        [[ -n $quote ]] || printf -v word '%q' "$word"
         COMPREPLY+=("$word")
       done < <(printf '%s\n' "${lines[@]:1}")
       [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == "''" ]] && COMPREPLY=()

@@ -2,7 +2,8 @@
 # fish completion of stoplog. Words come from `stoplog __complete`.
 function __stoplog_words
     set -l words (commandline -opc)
-    set -l current (commandline -ct)
+    # As it is meant: without a quote that is still open, and without backslashes.
+    set -l current (commandline -ct | string replace -r '^["\']' '' | string unescape)
     set -l lines ($words[1] __complete -- $words[2..-1] "$current" 2>/dev/null)
     switch "$lines[1]"
         case :files

@@ -28,7 +28,7 @@ complete_bash() {
     read -ra COMP_WORDS <<<"$(sed "s/\([@=:]\)/ \1 /g" <<<"$2")"
     [[ $2 == *" " ]] && COMP_WORDS+=("")
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _stoplog
+    _stoplog stoplog "${COMP_WORDS[COMP_CWORD]}"
     printf "%s\n" "${COMPREPLY[@]}"' - "$TOP/completions/stoplog.bash" "$1" |
     tr '\n' ' '
 }
@@ -47,9 +47,35 @@ if [[ $(sl --help) == *"  run "* ]]; then
   [[ $(words diff '') == *'README.md '*'new '* ]] || fail "paths: $(words diff '')"
   (cd a && [[ $(words diff b) == 'b b/c ' ]]) || fail 'paths beneath a directory'
   same '../new ' "$(cd a && words diff ../n)" 'paths above'
-  same '1. ' "$(complete_bash 'stoplog rollback @1.')" 'bash: a mark'
   sl commit -a -y >/dev/null
   same '1 ' "$(words undo '')" 'commits'
+fi
+
+# bash itself: which part of a word it replaces is its own affair.
+if command -v tmux >/dev/null; then
+  . "$TOP/tests/tools/tty.sh"
+  sl -d busy-heron run --quiet -- sh -c 'echo 1 >"new one"; echo 2 >>README.md'
+  tty_start 80 24 "exec bash --norc"
+  tty_send "PS1='$ '; . $TOP/completions/stoplog.bash; clear; echo set''up" Enter
+  tty_sees setup
+  completes() { # completes TYPED WHOLE: a blank follows, and then what is typed
+    tty_send C-u
+    tty_send -l "stoplog $1"
+    tty_send Tab
+    tty_send -l '#'
+    tty_sees "stoplog $2 #"
+  }
+  completes swi 'switch'
+  completes 'log --ver' 'log --verify'
+  completes 'rollback @1.' 'rollback @1.'
+  completes 'diff --from=@1.' 'diff --from=@1.'
+  completes 'diff READ' 'diff README.md'
+  completes 'diff "READ' 'diff "README.md"'
+  completes 'diff new\ o' 'diff new\ one'
+  completes 'cat @1.:READ' 'cat @1.:README.md'
+  completes '--color=al' '--color=always'
+  completes 'switch calm' 'switch calm-otter'
+  tty_end
 fi
 
 if command -v fish >/dev/null; then
@@ -59,6 +85,9 @@ if command -v fish >/dev/null; then
   }
   same 'switch ' "$(complete_fish 'stoplog swi')" 'fish: a command'
   same '--verify ' "$(complete_fish 'stoplog log --ver')" 'fish: an option'
+  same 'README.md ' "$(complete_fish 'stoplog diff READ')" 'fish: a path'
+  same 'calm-otter ' "$(complete_fish 'stoplog switch c')" 'fish: a draft'
+  same '@1.:README.md ' "$(complete_fish 'stoplog cat @1.:READ')" 'fish: a path at a mark'
 fi
 
 if command -v zsh >/dev/null && command -v tmux >/dev/null; then
@@ -70,5 +99,11 @@ if command -v zsh >/dev/null && command -v tmux >/dev/null; then
   tty_sees 'stoplog switch'
   tty_send C-u 'stoplog log --ver' Tab
   tty_sees 'stoplog log --verify'
+  tty_send C-u 'stoplog diff "READ' Tab
+  tty_sees 'stoplog diff "README.md"'
+  tty_send C-u 'stoplog diff new' Tab
+  tty_sees 'stoplog diff new\ one'
+  tty_send C-u 'stoplog rollback @1.' Tab
+  tty_sees 'stoplog rollback @1.'
   tty_end
 fi
