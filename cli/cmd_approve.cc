@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
+#include "base/json_path.h"
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
@@ -15,12 +16,6 @@ namespace {
 constexpr OptionSpec kOptions[] = {
     {"all", 'a'}, {"danger"}, {"patch", 'p'}, {"digest", 0, "D"}, {"json"}};
 
-Json names(const std::vector<RelPath>& paths) {
-  Json list = Json::array();
-  for (const RelPath& path : paths) list.push(path.str());
-  return list;
-}
-
 Status record(Context& context, const Opened& opened,
               const diff::ChangeSet& set, const Args& args,
               const gate::ApproveReport& report) {
@@ -28,7 +23,7 @@ Status record(Context& context, const Opened& opened,
       TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));
   Json fields = who_fields();
   fields.set("digest", digest_text(set)).set("danger", args.has("danger"));
-  fields.set("paths", names(report.approved));
+  set_paths(fields, "paths", report.approved);
   TRY(ledger.append("approve", fields, Sync::kYes));
   return {};
 }
@@ -51,8 +46,9 @@ void tell(Context& context, const gate::ApproveReport& report) {
         "`stoplog diff`");
   }
   if (!report.ignored.empty())
-    context.out.note(fmt::format("{} that git ignores stay held",
-                                 plural(report.ignored.size(), "file")));
+    context.out.note(fmt::format(
+        "{} that git ignores {} held", plural(report.ignored.size(), "file"),
+        report.ignored.size() == 1 ? "stays" : "stay"));
   if (report.approved.empty() && report.dangers.empty())
     context.out.note("nothing to approve");
   else if (!report.approved.empty())
@@ -86,16 +82,16 @@ Result<int> run(Context& context, const Args& args) {
   request.by = signature(set);
   gate::ApproveReport report;
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
-    report = TRY(gate::approve(plan, set, request));
+    report = TRY(with_list_hint(gate::approve(plan, set, request)));
     return {};
   }));
   if (!report.approved.empty()) TRY(record(context, opened, set, args, report));
   if (args.has("json")) {
     Json j = Json::object();
     j.set("version", 1).set("digest", digest_text(set));
-    j.set("approved", names(report.approved));
-    j.set("dangers", names(report.dangers));
-    j.set("ignored", names(report.ignored));
+    set_paths(j, "approved", report.approved);
+    set_paths(j, "dangers", report.dangers);
+    set_paths(j, "ignored", report.ignored);
     context.out.write(j.dump() + "\n");
   } else {
     tell(context, report);

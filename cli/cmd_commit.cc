@@ -48,6 +48,8 @@ Result<int> run(Context& context, const Args& args) {
   if (choice.danger && !choice.all)
     return fail(Code::kUsage, "--danger goes with --all");
   CommitEnd end = TRY(commit_draft(context, draft, choice));
+  for (const std::string& note : end.result.notes)
+    context.out.note(escape(note));
   if (args.has("json")) {
     context.out.write(end.receipt.dump() + "\n");
     return kDone;
@@ -56,8 +58,6 @@ Result<int> run(Context& context, const Args& args) {
     context.out.note("nothing to commit");
     return kDone;
   }
-  for (const std::string& note : end.result.notes)
-    context.out.note(escape(note));
   for (const diff::Change& change : end.result.merged.changes)
     context.out.note(fmt::format("merged with the real tree's edits: {}",
                                  escape(change.path.str())));
@@ -69,8 +69,7 @@ Result<int> run(Context& context, const Args& args) {
   context.out.write(fmt::format("committed {} as commit {}\n",
                                 plural(end.result.approved.size(), "change"),
                                 end.result.record.meta.number));
-  if (end.left > 0)
-    context.out.note(fmt::format("{} still held", plural(end.left, "change")));
+  if (std::string left = left_text(end); !left.empty()) context.out.note(left);
   context.out.hint(fmt::format("`stoplog undo {}` takes it back",
                                end.result.record.meta.number));
   return kDone;

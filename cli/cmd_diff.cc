@@ -130,6 +130,22 @@ bool any_shown(const Shown& shown, bool ignored) {
   return false;
 }
 
+// An empty patch looks like a mistyped path.
+void tell_nothing(Context& context, const Shown& shown, const Args& args) {
+  std::string where;
+  for (const RelPath& path : shown.paths)
+    where += fmt::format("{}'{}'", where.empty() ? " at " : ", ",
+                         path.is_root() ? "." : path.str());
+  if (args.has("from") || args.has("to"))
+    context.out.note("no difference" + where);
+  else
+    context.out.note("nothing is held" + where);
+  if (!where.empty() || !shown.set.groups.empty())
+    context.out.hint(shown.set.groups.empty() || args.has("ignored")
+                         ? "`stoplog status` lists what is held"
+                         : "--ignored shows files that git ignores, too");
+}
+
 Result<int> run(Context& context, const Args& args) {
   unsigned lines = 3;
   if (auto n = args.value("unified"))
@@ -137,6 +153,10 @@ Result<int> run(Context& context, const Args& args) {
   std::vector<RelPath> paths = TRY(context.paths(args.positionals));
   std::optional<draft::Draft> draft = TRY(context.find_draft());
   if (!draft) {
+    if (!args.has("json")) {
+      context.out.note("no draft here: nothing is held");
+      context.out.hint(no_draft_hint());
+    }
     diff::JsonOptions options{.workspace = TRY(context.workspace())->path};
     if (args.has("json"))
       diff::render_json({}, options,
@@ -158,8 +178,9 @@ Result<int> run(Context& context, const Args& args) {
       TRY(changes_in(view, opened, TRY(load_policy(context)), options));
   Shown shown{view, set, std::move(paths), lines};
   TRY(show(context, args, opened, shown));
-  if (!args.has("exit-code")) return kDone;
-  return any_shown(shown, args.has("ignored")) ? kDifferent : kDone;
+  bool any = any_shown(shown, args.has("ignored"));
+  if (!any && !json) tell_nothing(context, shown, args);
+  return args.has("exit-code") && any ? kDifferent : kDone;
 }
 
 }  // namespace

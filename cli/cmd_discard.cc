@@ -3,6 +3,7 @@
 
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/json_path.h"
 #include "base/sys_file.h"
 #include "cli/command.h"
 #include "cli/decisions.h"
@@ -17,7 +18,7 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"yes", 'y'}};
+constexpr OptionSpec kOptions[] = {{"yes", 'y'}, {"json"}};
 
 Status confirm(bool yes, const std::string& what) {
   if (yes) return {};
@@ -37,10 +38,8 @@ Status record(Context& context, const draft::Draft& draft,
               const std::vector<RelPath>& paths, bool whole) {
   draft::Ledger ledger =
       TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
-  Json names = Json::array();
-  for (const RelPath& path : paths) names.push(path.str());
   Json fields = who_fields();
-  fields.set("whole", whole).set("paths", names);
+  set_paths(fields.set("whole", whole), "paths", paths);
   TRY(ledger.append("discard", fields, Sync::kYes));
   return {};
 }
@@ -118,8 +117,25 @@ Status check_whole(const diff::ChangeSet& set,
   return {};
 }
 
+void tell(Context& context, const Args& args, const std::vector<RelPath>& paths,
+          const draft::Draft* whole) {
+  if (args.has("json")) {
+    Json j = Json::object();
+    j.set("version", 1).set("whole", whole != nullptr);
+    context.out.write(set_paths(j, "discarded", paths).dump() + "\n");
+  } else if (whole == nullptr) {
+    context.out.write(
+        fmt::format("discarded {}\n", plural(paths.size(), "held change")));
+  } else {
+    context.out.write(fmt::format("discarded draft '{}'\n", whole->name));
+    context.out.hint(
+        fmt::format("`stoplog rm {}` frees what it took", whole->name));
+  }
+}
+
 Result<int> discard_paths(Context& context, const draft::Draft& draft,
-                          const std::vector<RelPath>& wanted, bool yes) {
+                          const std::vector<RelPath>& wanted,
+                          const Args& args) {
   // Settled: what was moved away from a discarded path keeps its content.
   Opened opened = TRY(open_draft(context, draft, {.settle = true}));
   diff::ChangeSet set =
@@ -137,7 +153,7 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
     return fail(Code::kUsage, "nothing is held at '{}'",
                 escape(wanted.front().str()));
   TRY(check_whole(set, wanted));
-  TRY(confirm(yes, plural(paths.size(), "held change")));
+  TRY(confirm(args.has("yes"), plural(paths.size(), "held change")));
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
   TRY(rebase_draft(context, opened, opened.view->position(), base));
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
@@ -145,18 +161,18 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
     return {};
   }));
   TRY(record(context, draft, paths, false));
-  context.out.write(
-      fmt::format("discarded {}\n", plural(paths.size(), "held change")));
+  tell(context, args, paths, nullptr);
   return kDone;
 }
 
-Result<int> discard_all(Context& context, const draft::Draft& draft, bool yes) {
+Result<int> discard_all(Context& context, const draft::Draft& draft,
+                        const Args& args) {
   auto client = TRY(context.daemon(draft));
   if (client && !TRY(client->running()).empty())
     return std::unexpected(
         Error(Code::kRefused, "cannot discard the draft while a command runs")
             .with_hint("`stoplog stop` ends it"));
-  TRY(confirm(yes,
+  TRY(confirm(args.has("yes"),
               fmt::format("draft '{}' with all that it holds", draft.name)));
   if (client)
     TRY_CTX(client->shutdown(*TRY(context.layout()), draft.id, true),
@@ -165,17 +181,15 @@ Result<int> discard_all(Context& context, const draft::Draft& draft, bool yes) {
   TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
     d.state = draft::DraftState::kDiscarded;
   }));
-  context.out.write(fmt::format("discarded draft '{}'\n", draft.name));
-  context.out.hint(
-      fmt::format("`stoplog rm {}` frees what it took", draft.name));
+  tell(context, args, {}, &draft);
   return kDone;
 }
 
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
   std::vector<RelPath> paths = TRY(context.paths(args.positionals));
-  if (paths.empty()) return discard_all(context, draft, args.has("yes"));
-  return discard_paths(context, draft, paths, args.has("yes"));
+  if (paths.empty()) return discard_all(context, draft, args);
+  return discard_paths(context, draft, paths, args);
 }
 
 }  // namespace
@@ -184,7 +198,7 @@ extern const Command k_discard_command{
     .name = "discard",
     .summary = "drop held changes",
     .help =
-        "usage: stoplog discard [PATH...] [-y]\n"
+        "usage: stoplog discard [PATH...] [-y] [--json]\n"
         "\n"
         "Drops the held changes at PATH (a directory: all beneath it), so "
         "that\n"
@@ -192,7 +206,8 @@ extern const Command k_discard_command{
         "draft. Asks first; without a terminal and without -y nothing is\n"
         "dropped (exit 1). The real tree is not touched.\n"
         "\n"
-        "  -y, --yes  do not ask\n"
+        "  -y, --yes   do not ask\n"
+        "      --json  for programs\n"
         "\n"
         "example: stoplog discard build/\n",
     .options = kOptions,

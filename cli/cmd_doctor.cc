@@ -41,7 +41,7 @@ std::string json_of(const std::vector<Check>& checks, const jail::Held& limits,
   for (jail::LimitKind kind : jail::kAllLimits)
     held.set(jail::limit_name(kind), jail::mechanism_name(limits[kind]));
   // By the daemon itself, whatever the machine.
-  held.set("disk", "supervisor").set("inodes", "supervisor");
+  held.set("disk", "overlay").set("inodes", "overlay");
   return Json::object()
              .set("version", 1)
              .set("ok", ok)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/json_path.h"
 #include "cli/change_count.h"
 #include "cli/command.h"
 #include "cli/words.h"
@@ -75,19 +76,18 @@ Result<std::vector<Row>> collect(Context& context, bool all) {
 Json to_json(const Row& row) {
   Json j = Json::object();
   j.set("name", row.draft.name).set("id", row.draft.id);
-  j.set("workspace", row.draft.workspace);
+  set_path(j, "workspace", row.draft.workspace);
   j.set("state", draft::name_of(row.draft.state)).set("current", row.current);
   j.set("changes", row.paths ? Json(row.paths->size()) : Json());
   j.set("commands", row.commands).set("created", row.draft.created);
   j.set("daemon", row.daemon ? Json(*row.daemon) : Json());
-  j.set("mount", row.mount.empty() ? Json() : Json(row.mount));
+  j.set("mount", Json());
+  if (!row.mount.empty()) set_path(j, "mount", row.mount);
   Json overlaps = Json::array();
   for (const Row::Overlap& overlap : row.overlaps) {
-    std::vector<std::string> paths;
-    for (const RelPath& path : overlap.paths) paths.push_back(path.str());
-    overlaps.push(Json::object()
-                      .set("draft", overlap.name)
-                      .set("paths", Json::strings(paths)));
+    Json one = Json::object();
+    set_paths(one.set("draft", overlap.name), "paths", overlap.paths);
+    overlaps.push(std::move(one));
   }
   j.set("overlaps", std::move(overlaps));
   return j;
@@ -95,7 +95,25 @@ Json to_json(const Row& row) {
 
 std::string created_for_people(const std::string& created) {
   auto time = parse_rfc3339(created);
-  return time ? local_time(*time) : created;
+  // To the minute.
+  return time ? local_time(*time).substr(0, 16) : created;
+}
+
+// With a usual name it fits 80 columns; what is rare has a line of its own.
+std::string line_of(const Row& row, size_t widest) {
+  std::string changes = row.paths ? std::to_string(row.paths->size()) : "?";
+  std::string out = fmt::format(
+      "{} {:<{}}  {}  {:<9} {:>5} change{} {:>3} command{} {}\n",
+      row.current ? '*' : ' ', row.draft.name, widest, row.draft.id,
+      draft::name_of(row.draft.state), changes, changes == "1" ? " " : "s",
+      row.commands, row.commands == 1 ? " " : "s",
+      created_for_people(row.draft.created));
+  std::string more;
+  if (row.daemon) more += fmt::format("  daemon {}", *row.daemon);
+  if (!row.mount.empty()) more += "  shown at " + escape(row.mount);
+  if (row.gone) more += "  its directory is gone";
+  if (!more.empty()) out += "    " + more + "\n";
+  return out;
 }
 
 Result<int> run(Context& context, const Args& args) {
@@ -114,17 +132,10 @@ Result<int> run(Context& context, const Args& args) {
         "--all` lists those of other workspaces");
     return 0;
   }
+  size_t widest = 0;
+  for (const Row& row : rows) widest = std::max(widest, row.draft.name.size());
   for (const Row& row : rows) {
-    std::string changes = row.paths ? std::to_string(row.paths->size()) : "?";
-    context.out.write(fmt::format(
-        "{} {:<20} {}  {:<9} {:>6} change{} {:>4} command{}  {}{}{}{}\n",
-        row.current ? '*' : ' ', row.draft.name, row.draft.id,
-        draft::name_of(row.draft.state), changes, changes == "1" ? " " : "s",
-        row.commands, row.commands == 1 ? " " : "s",
-        created_for_people(row.draft.created),
-        row.daemon ? fmt::format("  daemon {}", *row.daemon) : "",
-        row.mount.empty() ? "" : "  at " + escape(row.mount),
-        row.gone ? "  its directory is gone" : ""));
+    context.out.write(line_of(row, widest));
     for (const Row::Overlap& overlap : row.overlaps)
       context.out.write(fmt::format(
           "      {} also in '{}': {}{}\n", plural(overlap.paths.size(), "path"),

@@ -11,6 +11,7 @@
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
 #include "diff/patch.h"
+#include "diff/render.h"
 
 namespace stoplog::cli {
 namespace {
@@ -95,7 +96,13 @@ Result<int> run(Context& context, const Args& args) {
                      {.digest = false, .count_lines = false, .risks = false}));
   bool ignored = args.has("ignored");
   diff::PatchReport report;
-  if (args.positionals.empty()) {
+  if (args.positionals.empty() && context.out.terminal()) {
+    // For eyes, as `diff` shows it.
+    TRY(diff::render_terminal(
+        *opened.view, set,
+        {.terminal = true, .color = context.out.color(), .ignored = ignored},
+        [&](std::string_view text) { context.out.write(text); }));
+  } else if (args.positionals.empty()) {
     report = TRY(write_to(opened, set, ignored, [&](std::string_view text) {
       context.out.write(text);
     }));

@@ -1,24 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/escape.h"
 #include "cli/command.h"
 
 namespace stoplog::cli {
 namespace {
 
-// The order in which a new user meets them.
+// The order in which a new user meets them, two to a line: all of it fits a
+// screen of 24 lines.
+struct Brief {
+  std::string_view name, text;
+};
 struct Section {
   std::string_view title;
-  std::vector<std::string_view> commands;
+  std::vector<Brief> commands;
 };
 
 const std::vector<Section>& sections() {
   static const std::vector<Section> kSections = {
-      {"work", {"run", "mount", "unmount", "ps", "stop"}},
-      {"look", {"status", "diff", "log", "show", "cat"}},
-      {"decide", {"review", "approve", "reject", "commit", "undo", "discard"}},
-      {"time", {"snapshot", "rollback", "fork"}},
-      {"drafts", {"drafts", "switch", "rm", "gc", "export", "import"}},
-      {"setup", {"policy", "doctor", "completion", "help", "version"}}};
+      {"work",
+       {{"run", "a command in the jail"},
+        {"mount", "the view, for editors"},
+        {"ps", "what runs now"},
+        {"unmount", "take that away"},
+        {"stop", "end what runs"}}},
+      {"look",
+       {{"status", "what is held"},
+        {"diff", "the patch"},
+        {"log", "the timeline"},
+        {"show", "what a commit did"},
+        {"cat", "a file of the draft"}}},
+      {"decide",
+       {{"review", "on a full screen"},
+        {"approve", "changes as they are"},
+        {"reject", "with a reason"},
+        {"commit", "apply what is approved"},
+        {"undo", "take a commit back"},
+        {"discard", "drop held changes"}}},
+      {"time",
+       {{"snapshot", "name this state"},
+        {"rollback", "go back to a mark"},
+        {"fork", "a second draft"}}},
+      {"drafts",
+       {{"drafts", "list them"},
+        {"switch", "make one current"},
+        {"rm", "remove one"},
+        {"gc", "reclaim space"},
+        {"export", "as a file, or a patch"},
+        {"import", "what export wrote"}}},
+      {"setup",
+       {{"policy", "show, explain, begin"},
+        {"doctor", "what is held here, and how"},
+        {"completion", "for bash, zsh, fish"},
+        {"version", "print it"},
+        {"help", "of a command"}}}};
   return kSections;
 }
 
@@ -29,10 +62,7 @@ Result<int> run(Context& context, const Args& args) {
   }
   const Command* command = find_command(args.positionals[0]);
   if (command == nullptr)
-    return std::unexpected(
-        Error(Code::kUsage,
-              fmt::format("unknown command '{}'", escape(args.positionals[0])))
-            .with_hint("`stoplog help` lists them"));
+    return std::unexpected(unknown_command(args.positionals[0]));
   context.out.write(command->help);
   return 0;
 }
@@ -42,17 +72,20 @@ Result<int> run(Context& context, const Args& args) {
 std::string overview() {
   std::string out =
       "stoplog holds a coding agent's work back until you approve it.\n"
-      "\n"
-      "usage: stoplog [-C DIR] [--workspace DIR] [-d DRAFT] [--color WHEN]\n"
-      "               COMMAND [OPTIONS] [ARGS]\n";
+      "usage: stoplog [-C DIR] [--workspace DIR] [-d DRAFT] [--color WHEN] "
+      "COMMAND ...\n\n";
   for (const Section& section : sections()) {
-    std::string lines;
-    for (std::string_view name : section.commands) {
-      const Command* command = find_command(name);
-      if (command == nullptr) continue;
-      lines += fmt::format("  {:<11} {}\n", name, command->summary);
+    std::string_view title = section.title;
+    for (size_t i = 0; i < section.commands.size(); i += 2) {
+      const Brief& left = section.commands[i];
+      std::string line =
+          fmt::format("{:<7} {:<10} {:<22}", title, left.name, left.text);
+      if (i + 1 < section.commands.size())
+        line += fmt::format("  {:<8} {}", section.commands[i + 1].name,
+                            section.commands[i + 1].text);
+      out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      title = "";
     }
-    if (!lines.empty()) out += fmt::format("\n{}\n{}", section.title, lines);
   }
   out +=
       "\nexample: stoplog run -- make test, then stoplog review\n"

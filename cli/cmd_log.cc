@@ -110,7 +110,10 @@ Result<int> run(Context& context, const Args& args) {
   bool json = args.has("json");
   if (!d) {
     if (json) context.out.write("{\"version\":1,\"entries\":[]}\n");
-    if (!json) context.out.note("no draft here");
+    if (!json) {
+      context.out.note("no draft here: nothing was recorded");
+      context.out.hint(no_draft_hint());
+    }
     return kDone;
   }
   draft::Ledger ledger =
@@ -125,7 +128,11 @@ Result<int> run(Context& context, const Args& args) {
   }
   if (json) {
     Json list = Json::array();
-    for (Json& e : entries) list.push(std::move(e));
+    for (Json& e : entries) {
+      // A run has the fields of its report.
+      if (e.text("kind") == "run") e.set("version", 1).set("draft", d->name);
+      list.push(std::move(e));
+    }
     context.out.write(
         Json::object().set("version", 1).set("entries", list).dump() + "\n");
     return kDone;

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/json_path.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/words.h"
@@ -18,7 +19,8 @@ timespec time_of(int64_t ms) {
 Json to_json(const draft::RunningCommand& c) {
   Json j = Json::object();
   j.set("command", c.command).set("pid", c.pid);
-  j.set("argv", Json::strings(c.argv)).set("cwd", c.cwd);
+  set_words(j, "argv", c.argv);
+  set_path(j, "cwd", c.cwd);
   j.set("started", rfc3339(time_of(c.started_ms))).set("stopped", c.stopped);
   return j;
 }

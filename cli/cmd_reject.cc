@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
+#include "base/json_path.h"
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/opened.h"
@@ -23,27 +24,29 @@ Result<int> run(Context& context, const Args& args) {
   request.by = signature(set);
   std::vector<RelPath> rejected;
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
-    rejected = TRY(gate::reject(plan, set, request));
+    rejected = TRY(with_list_hint(gate::reject(plan, set, request)));
     return {};
   }));
   TRY(tell_rejections(context, opened));
   draft::Ledger ledger =
       TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
   Json fields = who_fields();
-  Json paths = Json::array();
-  for (const RelPath& path : rejected) paths.push(path.str());
   fields.set("digest", digest_text(set)).set("reason", request.reason);
-  TRY(ledger.append("reject", fields.set("paths", paths), Sync::kYes));
+  set_paths(fields, "paths", rejected);
+  TRY(ledger.append("reject", fields, Sync::kYes));
   if (args.has("json")) {
     Json j = Json::object();
     j.set("version", 1).set("digest", digest_text(set));
-    context.out.write(j.set("rejected", paths).dump() + "\n");
+    context.out.write(set_paths(j, "rejected", rejected).dump() + "\n");
     return 0;
   }
   context.out.write(
       fmt::format("rejected {}:\n", plural(rejected.size(), "change")));
   for (const RelPath& path : rejected)
     context.out.write(fmt::format("  {}\n", escape(path.str())));
+  context.out.hint(
+      "the agent finds it in /run/stoplog/rejections; `stoplog discard PATH` "
+      "drops the change");
   return 0;
 }
 

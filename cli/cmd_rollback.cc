@@ -10,6 +10,8 @@
 namespace stoplog::cli {
 namespace {
 
+constexpr OptionSpec kOptions[] = {{"json"}};
+
 // Before the last command that was run.
 Result<fs::Mark> last_begin(const std::vector<fs::Mark>& marks) {
   for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark)
@@ -83,6 +85,13 @@ Result<int> run(Context& context, const Args& args) {
         "the view at '{}' changed: programs that have files open there may "
         "write them again as they were",
         escape(mount)));
+  if (args.has("json")) {
+    Json j = Json::object();
+    j.set("version", 1).set("to", mark_name(to));
+    j.set("kept", kept ? Json(*kept) : Json());
+    context.out.write(j.dump() + "\n");
+    return 0;
+  }
   context.out.write(fmt::format("rolled back to {}\n", escape(mark_name(to))));
   context.out.hint("nothing is lost: every mark stays, `stoplog log` has them");
   return 0;
@@ -94,7 +103,7 @@ extern const Command k_rollback_command{
     .name = "rollback",
     .summary = "go back to a mark",
     .help =
-        "usage: stoplog rollback [MARK]\n"
+        "usage: stoplog rollback [MARK] [--json]\n"
         "\n"
         "Makes the draft what it was at MARK: @4 is before command 4, @4. "
         "after\n"
@@ -104,7 +113,10 @@ extern const Command k_rollback_command{
         "not\n"
         "touched.\n"
         "\n"
+        "      --json  for programs\n"
+        "\n"
         "example: stoplog rollback @3\n",
+    .options = kOptions,
     .max = 1,
     .run = run};
 

@@ -132,11 +132,14 @@ Result<Finished> relay_command(Started& command,
   return done;
 }
 
-Status write_report(const std::string& path, const std::string& text) {
-  Fd file =
-      TRY_CTX(sys::openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666),
-              fmt::format("cannot write the report '{}'", path));
-  return sys::write_full(file.get(), text);
+// Before the command: what cannot be reported is not run. Invalid: not asked
+// for.
+Result<Fd> open_report(const Args& args) {
+  auto path = args.value("report");
+  if (!path) return Fd();
+  return TRY_CTX(
+      sys::openat(AT_FDCWD, *path, O_WRONLY | O_CREAT | O_TRUNC, 0666),
+      fmt::format("cannot write the report '{}'", escape(*path)));
 }
 
 struct Prepared {
@@ -195,6 +198,7 @@ Result<int> run_in_draft(Context& context, const Args& args,
   }
   if (!quiet)
     for (const std::string& note : plan.notes) context.out.note(note);
+  Fd report = TRY(open_report(args));
   jail::Relay relay = TRY(jail::Relay::open(streams));
   std::array<int, 3> fds = relay.command_fds();
   for (unsigned i = 0; i < 3; ++i)
@@ -218,13 +222,15 @@ Result<int> run_in_draft(Context& context, const Args& args,
                  .terminal = streams.kind[2] == jail::StreamKind::kTerminal};
   Result<Json> changed = after_run(context, started.client, after);
   if (!changed) context.out.error(changed.error());
-  if (auto path = args.value("report"))
-    TRY(write_report(
-        *path, draft::run_report(prepared.draft.name, done.command,
-                                 plan.request, TRY(context.workspace())->path,
-                                 done.outcome, changed ? *changed : Json())
-                       .dump() +
-                   "\n"));
+  if (!report) return code;
+  Json told = draft::run_report(prepared.draft.name, done.command, plan.request,
+                                TRY(context.workspace())->path, done.outcome,
+                                changed ? *changed : Json());
+  // The exit code is the command's, whatever becomes of its report.
+  if (Status written = sys::write_full(report.get(), told.dump() + "\n");
+      !written)
+    context.out.error(
+        std::move(written).error().context("cannot write the report"));
   return code;
 }
 
@@ -242,7 +248,8 @@ Result<int> run(Context& context, const Args& args) {
     auto draft = context.need_draft();
     auto reviewed = draft ? review_draft(context, *draft)
                           : std::unexpected(std::move(draft).error());
-    if (!reviewed) context.out.error(reviewed.error());
+    if (!reviewed)
+      context.out.error(std::move(reviewed).error().context("cannot review"));
   }
   return code;
 }

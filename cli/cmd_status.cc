@@ -60,10 +60,10 @@ Result<int> run(Context& context, const Args& args) {
                        .decision = word},
                       sink);
   } else if (args.has("null")) {
-    TRY(diff::render_name_status(
-        *opened.view, set,
+    diff::render_list_names(
+        set,
         {.terminal = context.out.terminal(), .ignored = args.has("ignored")},
-        true, sink));
+        sink);
   } else {
     diff::RenderOptions options{.terminal = context.out.terminal(),
                                 .color = context.out.color(),

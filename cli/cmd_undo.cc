@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/json_path.h"
 #include "cli/command.h"
 #include "cli/commit_flow.h"
 #include "cli/exit_codes.h"
@@ -43,10 +44,11 @@ Status note(Context& context, const draft::Draft& draft,
       TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
   Json fields = who_fields();
   fields.set("commit", record.meta.number).set("undoes", record.meta.undoes);
-  Json paths = Json::array();
+  std::vector<RelPath> paths;
   for (const gate::Item& item : record.items)
-    if (!item.stays()) paths.push(item.path.str());
-  TRY(ledger.append("undo", fields.set("paths", paths), Sync::kYes));
+    if (!item.stays()) paths.push_back(item.path);
+  set_paths(fields, "paths", paths);
+  TRY(ledger.append("undo", fields, Sync::kYes));
   return {};
 }
 
@@ -66,18 +68,28 @@ Result<int> run(Context& context, const Args& args) {
   request.meta.tty = terminal_name();
   // What the draft touched since that commit stays held.
   if (by) request.meta.position = by->position;
-  gate::CommitResult result = TRY(gate::undo(request));
+  auto undone = gate::undo(request);
+  if (!undone && undone.error().code() == Code::kUsage)
+    return std::unexpected(
+        std::move(undone).error().with_hint("`stoplog log` names the commits"));
+  gate::CommitResult result = TRY(std::move(undone));
   for (const std::string& line : result.notes) context.out.note(escape(line));
   if (request.dry_run) {
     context.out.write(describe_commit(result));
     return kDone;
   }
+  // An error from here on would mean that nothing was written; the next command
+  // catches up with it.
+  auto said = [&](Status done) {
+    if (!done)
+      context.out.note("the undo is done, but the draft could not be told: " +
+                       done.error().text());
+  };
   if (opened) {
-    TRY_CTX(tell_draft(context, *opened, result.record),
-            "the undo is done, but the draft could not be told");
-    TRY(note(context, by->draft, result.record));
+    said(tell_draft(context, *opened, result.record));
+    said(note(context, by->draft, result.record));
   } else {
-    TRY(gate::note_rebased(door.state.get(), result.record.meta.number));
+    said(gate::note_rebased(door.state.get(), result.record.meta.number));
   }
   if (args.has("json")) {
     context.out.write(

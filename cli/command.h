@@ -32,6 +32,8 @@ inline constexpr size_t kAnyNumber = 1'000'000;
 
 std::span<const Command* const> all_commands();
 const Command* find_command(std::string_view name);
+// With the nearest name as its hint.
+Error unknown_command(const std::string& name);
 // What may stand before every command, and after it.
 std::span<const OptionSpec> global_options();
 // The overview of `stoplog --help`.

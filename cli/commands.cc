@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "base/escape.h"
@@ -66,13 +67,16 @@ Result<ColorMode> color_mode(const std::string& word) {
   if (word == "auto") return ColorMode::kAuto;
   if (word == "always") return ColorMode::kAlways;
   if (word == "never") return ColorMode::kNever;
-  return fail(Code::kUsage, "'{}' is no value of --color", escape(word));
+  return fail(Code::kUsage,
+              "cannot use --color {}: it is auto, always or never",
+              escape(word));
 }
 
 // Takes the global options out of `args` and acts on -C.
 Status take_globals(Args& args, Globals& globals) {
   if (auto dir = args.value("C"); dir && ::chdir(dir->c_str()) != 0)
-    return fail_errno(errno, "cannot change to directory '{}'", escape(*dir));
+    return fail(Code::kUsage, "cannot change to directory '{}': {}",
+                escape(*dir), ::strerror(errno));
   if (auto dir = args.value("workspace")) globals.workspace = dir;
   if (auto name = args.value("draft")) globals.draft = name;
   if (auto mode = args.value("color")) globals.color = TRY(color_mode(*mode));
@@ -81,27 +85,17 @@ Status take_globals(Args& args, Globals& globals) {
   return {};
 }
 
-Error unknown_command(const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const Command* c : kCommands)
-    if (!c->summary.empty()) names.push_back(c->name);
-  Error error(Code::kUsage, fmt::format("unknown command '{}'", escape(name)));
-  std::string_view near = nearest(name, names);
-  if (!near.empty())
-    return std::move(error).with_hint(fmt::format("did you mean '{}'?", near));
-  return std::move(error).with_hint("see `stoplog --help`");
-}
-
 // "cannot ...", of the commands that are not called by a verb.
 std::string_view verb_of(std::string_view command) {
   constexpr std::pair<std::string_view, std::string_view> kVerbs[] = {
-      {"status", "show what is held"},   {"diff", "show the patch"},
-      {"log", "show the timeline"},      {"show", "show the commit"},
-      {"cat", "show the file"},          {"ps", "show what runs"},
-      {"drafts", "list the drafts"},     {"rm", "remove the draft"},
-      {"snapshot", "name this state"},   {"rollback", "roll back"},
-      {"gc", "reclaim anything"},        {"policy", "use the policy"},
-      {"doctor", "examine this machine"}};
+      {"status", "show what is held"},    {"diff", "show the patch"},
+      {"log", "show the timeline"},       {"show", "show the commit"},
+      {"cat", "show the file"},           {"ps", "show what runs"},
+      {"drafts", "list the drafts"},      {"rm", "remove the draft"},
+      {"snapshot", "name this state"},    {"rollback", "roll back"},
+      {"gc", "reclaim anything"},         {"policy", "use the policy"},
+      {"doctor", "examine this machine"}, {"completion", "print a completion"},
+      {"help", "show the help"},          {"version", "show the version"}};
   for (const auto& [name, verb] : kVerbs)
     if (name == command) return verb;
   return command;
@@ -137,7 +131,10 @@ Result<int> run_command(const Command& command,
                .command_follows = command.command_follows,
                .min = wants_help ? 0 : command.min,
                .max = command.max};
-  Args args = TRY(parse_args(words, spec));
+  auto parsed = parse_args(words, spec);
+  if (!parsed)
+    return std::unexpected(in_form(std::move(parsed).error(), command));
+  Args args = std::move(*parsed);
   if (args.has("help")) {
     out.write(command.help);
     return kDone;
@@ -145,20 +142,39 @@ Result<int> run_command(const Command& command,
   TRY(take_globals(args, globals));
   out.set_color(globals.color);
   if (args.positionals.size() < command.min)  // "--help" was after "--"
-    return fail(Code::kUsage, "'{}' needs an argument", command.name);
+    return fail(Code::kUsage, "cannot {}: '{}' needs an argument",
+                verb_of(command.name), command.name);
   Context context(globals, out);
   auto code = command.run(context, args);
   if (!code) return std::unexpected(in_form(std::move(code.error()), command));
   return code;
 }
 
+// An option of a command's before the command.
+Error misplaced(Error error, std::span<const std::string> words) {
+  Error told = std::move(error).context("cannot read the command line");
+  if (told.hint().starts_with("did you mean")) return told;
+  for (const std::string& word : words) {
+    const Command* command = find_command(word);
+    if (command == nullptr || command->summary.empty()) continue;
+    return std::move(told).with_hint(
+        fmt::format("the options of '{0}' stand after it: see `stoplog {0} "
+                    "--help`",
+                    command->name));
+  }
+  return told;
+}
+
 Result<int> dispatch(std::span<const std::string> words, Output& out,
                      const Command*& command) {
-  Args args = TRY(parse_args(words, {.command = "",
-                                     .options = kGlobalOptions,
-                                     .command_follows = true,
-                                     .min = 0,
-                                     .max = kAnyNumber}));
+  auto parsed = parse_args(words, {.command = "",
+                                   .options = kGlobalOptions,
+                                   .command_follows = true,
+                                   .min = 0,
+                                   .max = kAnyNumber});
+  if (!parsed)
+    return std::unexpected(misplaced(std::move(parsed).error(), words));
+  Args args = std::move(*parsed);
   Globals globals;
   TRY(take_globals(args, globals));
   out.set_color(globals.color);
@@ -184,6 +200,18 @@ Result<int> dispatch(std::span<const std::string> words, Output& out,
 std::span<const Command* const> all_commands() { return kCommands; }
 
 std::span<const OptionSpec> global_options() { return kGlobalOptions; }
+
+Error unknown_command(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Command* c : kCommands)
+    if (!c->summary.empty()) names.push_back(c->name);
+  Error error(Code::kUsage,
+              fmt::format("cannot run '{}': unknown command", escape(name)));
+  std::string_view near = nearest(name, names);
+  if (!near.empty())
+    return std::move(error).with_hint(fmt::format("did you mean '{}'?", near));
+  return std::move(error).with_hint("`stoplog help` lists them");
+}
 
 const Command* find_command(std::string_view name) {
   for (const Command* c : kCommands)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/json_path.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
@@ -103,12 +104,11 @@ Status approve_all(Flow& flow) {
   if (report.approved.empty()) return {};
   draft::Ledger ledger = TRY(
       draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
-  Json paths = Json::array();
-  for (const RelPath& path : report.approved) paths.push(path.str());
   Json fields = who_fields();
   fields.set("digest", digest_text(flow.set));
   fields.set("danger", flow.choice.danger).set("asked", !flow.choice.yes);
-  TRY(ledger.append("approve", fields.set("paths", paths), Sync::kYes));
+  set_paths(fields, "paths", report.approved);
+  TRY(ledger.append("approve", fields, Sync::kYes));
   return {};
 }
 
@@ -124,22 +124,29 @@ gate::CommitMeta meta_of(const Flow& flow) {
   return meta;
 }
 
-Status write_receipt(const std::string& file, const Json& receipt) {
+// Where the receipt goes; opened before anything is committed.
+struct ReceiptPlace {
+  Fd dir;
+  std::string name;
+};
+
+Result<ReceiptPlace> receipt_place(const std::string& file) {
   size_t slash = file.rfind('/');
   std::string dir = slash == file.npos ? "." : file.substr(0, slash + 1);
   std::string name = slash == file.npos ? file : file.substr(slash + 1);
-  Fd fd = TRY_CTX(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY),
-                  fmt::format("cannot write the receipt '{}'", escape(file)));
-  TRY_CTX(write_file(fd.get(), name, receipt.pretty(), 0644),
-          fmt::format("cannot write the receipt '{}'", escape(file)));
-  return {};
+  std::string cannot =
+      fmt::format("cannot write the receipt '{}'", escape(file));
+  if (name.empty() || name == "." || name == "..")
+    return fail(Code::kUsage, "{}: it is no file's name", cannot);
+  Fd fd = TRY_CTX(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY), cannot);
+  TRY_CTX(TempFile::create(fd.get(), 0600), cannot);  // may we?
+  return ReceiptPlace{std::move(fd), std::move(name)};
 }
 
 // The real tree has it: now the draft, the plan and the record learn of it.
-// Whatever fails from here on is said, and caught up with by the next command.
 Status follow_up(Flow& flow, CommitEnd& end) {
   TRY_CTX(tell_draft(flow.context, flow.opened, end.result.record),
-          "the commit is done, but the draft could not be told");
+          "the draft could not be told");
   TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
     gate::retire(plan, end.result);
     return {};
@@ -150,11 +157,10 @@ Status follow_up(Flow& flow, CommitEnd& end) {
   Json fields = who_fields();
   fields.set("commit", meta.number).set("digest", meta.change_digest);
   fields.set("plan", meta.plan_digest).set("policy", meta.policy_digest);
-  Json paths = Json::array();
-  for (const RelPath& path : end.result.approved) paths.push(path.str());
   if (!end.result.merge_digest.empty())
     fields.set("merge", end.result.merge_digest);
-  TRY(ledger.append("commit", fields.set("paths", paths), Sync::kYes));
+  set_paths(fields, "paths", end.result.approved);
+  TRY(ledger.append("commit", fields, Sync::kYes));
   flow.opened.lock.reset();  // whoever looks next takes its own
   return {};
 }
@@ -167,7 +173,7 @@ Status complete_receipt(Flow& flow, const gate::Plan& plan, Json& receipt) {
     bool parts = !d.edits.empty();
     if (!parts && d.verdict != gate::Verdict::kApproved) continue;
     Json one = Json::object();
-    one.set("path", escape(d.path.str())).set("user", d.by.user);
+    set_path(one, "path", d.path.str()).set("user", d.by.user);
     one.set("tty", d.by.tty.empty() ? Json() : Json(d.by.tty));
     one.set("time", rfc3339(d.by.time)).set("standing", d.standing);
     approvals.push(one.set("parts", parts));
@@ -178,7 +184,8 @@ Status complete_receipt(Flow& flow, const gate::Plan& plan, Json& receipt) {
   TRY(ledger.for_each([&](const Json& entry) {
     if (entry.text("kind") != "run") return true;
     Json one = Json::object();
-    for (const char* key : {"command", "argv", "cwd", "exit", "time"})
+    for (const char* key :
+         {"command", "argv", "argv_bytes", "cwd", "exit", "time"})
       if (const Json* value = entry.find(key)) one.set(key, *value);
     commands.push(std::move(one));
     return true;
@@ -218,13 +225,36 @@ Status close_if_whole(Context& context, const draft::Draft& draft,
   diff::ChangeSet set =
       TRY(changes_of(again, TRY(load_policy(context)),
                      {.digest = false, .count_lines = false, .risks = false}));
-  end.left = set.changes.size();
-  if (end.left > 0 || !set.groups.empty()) return {};
+  for (const diff::Change& change : set.changes)
+    ++(change.ignored ? end.left_ignored : end.left);
+  if (!set.changes.empty() || !set.groups.empty()) return {};
   if (again.daemon && !TRY(again.daemon->running()).empty()) return {};
   TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
     d.state = draft::DraftState::kCommitted;
   }));
   return {};
+}
+
+// What failed after the commit is said, not returned: an error would mean that
+// nothing was written. The next command catches up with it.
+void finish(Flow& flow, const gate::Plan& plan, const ReceiptPlace* place,
+            CommitEnd& end) {
+  auto note = [&](Status done) {
+    if (!done)
+      end.result.notes.push_back("the commit is done, but " +
+                                 done.error().text());
+  };
+  note(complete_receipt(flow, plan, end.receipt));
+  note(follow_up(flow, end));
+  note(limit_undo(flow, end));
+  if (place != nullptr) {
+    Status written =
+        write_file(place->dir.get(), place->name, end.receipt.pretty(), 0644);
+    if (!written)
+      note(std::unexpected(
+          std::move(written).error().context("the receipt is not written")));
+  }
+  note(close_if_whole(flow.context, flow.opened.draft, end));
 }
 
 }  // namespace
@@ -251,6 +281,8 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   if (choice.all) TRY(approve_all(flow));
   gate::Plan plan =
       TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
+  std::optional<ReceiptPlace> place;
+  if (choice.receipt) place = TRY(receipt_place(*choice.receipt));
   if (choice.all && choice.dry_run)
     TRY(gate::approve(plan, flow.set,
                       {.all = true,
@@ -294,11 +326,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   }
   end.receipt = commit_json(end.result.record, draft.workspace);
   end.receipt.set("merge", merge);
-  TRY(complete_receipt(flow, plan, end.receipt));
-  TRY(follow_up(flow, end));
-  TRY(limit_undo(flow, end));
-  if (choice.receipt) TRY(write_receipt(*choice.receipt, end.receipt));
-  TRY(close_if_whole(context, draft, end));
+  finish(flow, plan, place ? &*place : nullptr, end);
   return end;
 }
 

@@ -32,7 +32,8 @@ struct CommitChoice {
 struct CommitEnd {
   bool nothing = false;  // there was nothing to commit
   gate::CommitResult result;
-  uint64_t left = 0;  // changes still held
+  uint64_t left = 0;          // changes still held
+  uint64_t left_ignored = 0;  // and files that git ignores
   Json receipt;
 };
 
@@ -43,6 +44,8 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
 // approves unasked. What cannot be committed is said and stays held.
 Status commit_standing(Context& context, const draft::Draft& draft);
 
+// "still held: 4 changes and 1 file that git ignores"; empty when nothing is.
+std::string left_text(const CommitEnd& end);
 // What would be done, a line each.
 std::string describe_commit(const gate::CommitResult& result);
 // The record of a commit for programs: number, digests, who, each path.

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/escape.h"
-#include "base/strings.h"
+#include "base/json_path.h"
 #include "cli/commit_flow.h"
+#include "cli/words.h"
 #include "gate/commit_plan.h"
 
 namespace stoplog::cli {
@@ -19,18 +19,19 @@ Json side(const std::optional<gate::Node>& node) {
   return j;
 }
 
-void set_path(Json& j, const RelPath& path) {
-  j.set("path", escape(path.str()));
-  if (is_utf8(path.str()))
-    j.set("path", path.str());
-  else
-    j.set("path_bytes", base64(path.str()));
-}
-
 }  // namespace
 
 std::string describe_commit(const gate::CommitResult& result) {
   return gate::to_text(result.plan);
+}
+
+std::string left_text(const CommitEnd& end) {
+  std::string text;
+  if (end.left > 0) text = plural(end.left, "change");
+  if (end.left_ignored > 0)
+    text += fmt::format("{}{} that git ignores", text.empty() ? "" : " and ",
+                        plural(end.left_ignored, "file"));
+  return text.empty() ? "" : "still held: " + text;
 }
 
 Json commit_json(const gate::CommitRecord& record,
@@ -48,15 +49,15 @@ Json commit_json(const gate::CommitRecord& record,
   for (const gate::Item& item : record.items) {
     if (item.stays()) continue;
     Json c = Json::object();
-    set_path(c, item.path);
-    c.set("from", item.from ? Json(escape(item.from->str())) : Json());
+    set_path(c, "path", item.path.str()).set("from", Json());
+    if (item.from) set_path(c, "from", item.from->str());
     c.set("old", side(item.old)).set("new", side(item.fresh));
     changes.push(std::move(c));
   }
   Json left = Json::array();
   for (const gate::Left& l : record.left) {
     Json c = Json::object();
-    set_path(c, l.path);
+    set_path(c, "path", l.path.str());
     left.push(c.set("why", l.why));
   }
   return j.set("changes", changes).set("left", left);

@@ -3,8 +3,12 @@
 
 #include <sys/file.h>
 
+#include <algorithm>
+
+#include "base/json_path.h"
 #include "base/sys_file.h"
 #include "cli/who.h"
+#include "diff/paint.h"
 #include "draft/layout.h"
 #include "draft/ledger.h"
 #include "gate/standing.h"
@@ -20,8 +24,8 @@ Result<Decisions> Decisions::load(const Opened& opened,
     gate::Opinion opinion = TRY(gate::opinion(d.plan_, change));
     if (opinion.stale) d.stale_ = true;
     if (opinion.approves) ++d.approved_;
-    if (opinion.undecided || opinion.decided == gate::Decided::kNone)
-      ++d.undecided_;
+    bool open = opinion.undecided || opinion.decided == gate::Decided::kNone;
+    if (open && diff::is_listed(change, false, {})) ++d.undecided_;
     if (opinion.decided != gate::Decided::kNone || opinion.stale)
       d.opinions_[change.path] = std::move(opinion);
   }
@@ -57,6 +61,13 @@ Status change_plan(const Opened& opened,
 Status approve_standing(Context& context, const Opened& opened,
                         const draft::Policy& policy,
                         const diff::ChangeSet& set) {
+  // Mostly there is nothing to give and nothing to take back: no lock then.
+  if (policy.auto_approve.value.empty()) {
+    gate::Plan plan =
+        TRY(gate::load_plan(opened.draft_dir.get(), draft::kPlanFile));
+    if (std::ranges::none_of(plan.decisions, &gate::Decision::standing))
+      return {};
+  }
   std::vector<RelPath> paths;
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
     paths = TRY(gate::approve_standing(plan, set, policy.auto_approve.value,
@@ -66,12 +77,11 @@ Status approve_standing(Context& context, const Opened& opened,
   if (paths.empty()) return {};
   draft::Ledger ledger =
       TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));
-  Json names = Json::array();
-  for (const RelPath& path : paths) names.push(path.str());
   Json fields = who_fields();
   fields.set("standing", true).set("policy", policy.digest());
   fields.set("digest", digest_text(set));
-  TRY(ledger.append("approve", fields.set("paths", names), Sync::kNo));
+  set_paths(fields, "paths", paths);
+  TRY(ledger.append("approve", fields, Sync::kNo));
   return {};
 }
 

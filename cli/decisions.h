@@ -26,8 +26,9 @@ class Decisions {
   std::string word(const diff::Change& change) const;
   // Something was approved that is not here any more as it was approved.
   bool stale() const { return stale_; }
-  size_t approved() const { return approved_; }    // whole or in part
-  size_t undecided() const { return undecided_; }  // whole or in part
+  size_t approved() const { return approved_; }  // whole or in part
+  // Whole or in part; files that git ignores wait for nobody.
+  size_t undecided() const { return undecided_; }
   const gate::Plan& plan() const { return plan_; }
 
  private:
@@ -40,6 +41,17 @@ class Decisions {
 // Loads, changes and saves the plan under the draft's meta lock.
 Status change_plan(const Opened& opened,
                    const std::function<Status(gate::Plan&)>& change);
+
+// A PATH at which nothing is held is told where to look.
+template <typename T>
+Result<T> with_list_hint(Result<T> done) {
+  if (!done && done.error().code() == Code::kUsage &&
+      done.error().hint().empty())
+    return std::unexpected(
+        std::move(done).error().with_hint("`stoplog status` lists what is "
+                                          "held"));
+  return done;
+}
 
 // Approves what the policy approves unasked (auto_approve, without a danger);
 // what is new of it is in the ledger, as a standing approval.

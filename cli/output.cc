@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/escape.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
@@ -81,7 +82,7 @@ void Output::flush() {
 
 void Output::note(std::string_view text) {
   flush();
-  to_stderr(fmt::format("stoplog: {}", text));
+  to_stderr(fmt::format("stoplog: {}", escape(text, Escape::kText)));
 }
 
 void Output::say(std::string_view text) {
@@ -92,13 +93,14 @@ void Output::say(std::string_view text) {
 
 void Output::hint(std::string_view text) {
   flush();
-  to_stderr(fmt::format("{} {}", colored("hint:", "33", error_color_), text));
+  to_stderr(fmt::format("{} {}", colored("hint:", "33", error_color_),
+                        escape(text, Escape::kText)));
 }
 
 void Output::error(const Error& error) {
   flush();
   to_stderr(fmt::format("{} {}", colored("stoplog:", "31;1", error_color_),
-                        error.text()));
+                        escape(error.text(), Escape::kText)));
   if (!error.hint().empty()) hint(error.hint());
 }
 

@@ -88,9 +88,11 @@ Explanation explain_host(const Policy& p, const draft::NetRule& host) {
     bool port = host.port == 0 || host.port == rule->port ||
                 (rule->port == 0 && (host.port == 443 || host.port == 80));
     if (!port) continue;
-    e.verdict = "allowed";
+    // As `run` says: what is not held is not open either.
+    e.verdict = "denied: this version cannot hold an allow list";
     e.reasons.push_back(
         fmt::format("network.allow has \"{}\" ({})", text, p.allow.origin));
+    e.reasons.push_back("a command has no network, unless with --net host");
     return e;
   }
   e.verdict = "denied";
@@ -102,12 +104,14 @@ Explanation explain_host(const Policy& p, const draft::NetRule& host) {
 Explanation explain_command(const Policy& p) {
   Explanation e{.kind = "command", .verdict = "runs in the jail, limited"};
   for (const PolicyLine& line : policy_lines(p))
-    if (line.key.starts_with("limits.") && line.value != "\"none\"")
+    if (line.key.starts_with("limits.") && line.value != "\"none\"" &&
+        line.value != "[]")
       e.reasons.push_back(
           fmt::format("{} = {} ({})", line.key, line.value, line.origin));
   e.reasons.push_back(p.allow.value.empty()
                           ? fmt::format("no network ({})", p.allow.origin)
-                          : fmt::format("network.allow = {} ({})",
+                          : fmt::format("no network: this version cannot hold "
+                                        "network.allow = {} ({})",
                                         list(p.allow), p.allow.origin));
   return e;
 }
@@ -180,7 +184,7 @@ const std::string_view kUserSample =
 # required = ["memory", "pids"]   # nothing runs where these cannot be held
 
 [network]
-# Nothing is reachable unless named. Without a port: 443 and 80.
+# Nothing is reachable. A list is read, and not yet held: no network either.
 # allow = ["registry.example.org", "packages.example.org:443"]
 
 [files]

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <algorithm>
+
 #include "base/escape.h"
 #include "base/units.h"
 #include "cli/commit_flow.h"
@@ -20,9 +22,7 @@ std::string amount(const std::string& limit, uint64_t value) {
 
 void next_steps(Context& context, const diff::ChangeSet& set) {
   if (set.empty()) return;
-  context.out.note(
-      "next: `stoplog review`, `stoplog diff`, `stoplog commit -a`, or "
-      "`stoplog discard`");
+  context.out.note("next: `stoplog review`, or `diff`, `commit -a`, `discard`");
 }
 
 }  // namespace
@@ -84,7 +84,9 @@ Result<Json> after_run(Context& context, draft::Client& client,
     context.out.say(text);
     if (after.terminal) next_steps(context, set);
   }
-  return Json(set.changes.size());
+  // Its own: the draft may hold what others changed before it.
+  return Json(static_cast<uint64_t>(
+      std::ranges::count(set.changes, after.command, &diff::Change::command)));
 }
 
 }  // namespace stoplog::cli

@@ -35,6 +35,12 @@ struct RenderOptions {
 // `status`: one line a change, then groups, then what to look at.
 void render_list(const ChangeSet& set, const RenderOptions& options,
                  const Sink& sink);
+// `status -z`: the same changes in the same order, letter and name (a moved
+// one's old name first), each ended by NUL. Raw but on a terminal.
+void render_list_names(const ChangeSet& set, const RenderOptions& options,
+                       const Sink& sink);
+// How many changes those are.
+uint64_t count_listed(const ChangeSet& set, const RenderOptions& options);
 // `diff --stat`, `diff --name-status` (with -z: NUL-ended, raw names but on a
 // terminal).
 void render_stat(const ChangeSet& set, const RenderOptions& options,

@@ -169,13 +169,32 @@ void render_list(const ChangeSet& set, const RenderOptions& options,
   }
 }
 
+void render_list_names(const ChangeSet& set, const RenderOptions& options,
+                       const Sink& sink) {
+  auto name = [&](const std::string& path) {
+    return (options.terminal ? shown_name(path, options) : path) + '\0';
+  };
+  for (size_t i : display_order(set)) {
+    const Change& change = set.changes[i];
+    if (!is_listed(change, options.ignored, options.paths)) continue;
+    std::string out{letter_of(change), '\0'};
+    if (change.from) out += name(change.from->str());
+    sink(out + name(change.shown_path()));
+  }
+}
+
+uint64_t count_listed(const ChangeSet& set, const RenderOptions& options) {
+  return count(set, options).shown;
+}
+
 // What can be taken in at a glance.
 constexpr uint64_t kSummaryLines = 20;
 
 void render_summary(const ChangeSet& set, const RenderOptions& options,
                     const Sink& sink) {
   Counts counts = count(set, options);
-  std::string line = counts.shown > 0 ? totals(counts) + " held" : "no changes";
+  std::string line =
+      counts.shown > 0 ? "held: " + totals(counts) : "no changes";
   uint64_t ignored = 0;
   for (const Group& group : set.groups) ignored += group.files;
   if (ignored > 0)

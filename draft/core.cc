@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/json_path.h"
 #include "base/log.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
@@ -444,13 +445,12 @@ void Core::drift(const fs::DriftNote& note) {
 }
 
 void Core::record_drift(const HeldDrift::Notes& notes) {
-  for (const fs::DriftNote& note : notes)
-    record("drift",
-           Json::object()
-               .set("path", note.path.str())
-               .set("origin", note.origin.str())
-               .set("what", note.what),
-           Sync::kNo);
+  for (const fs::DriftNote& note : notes) {
+    Json fields = Json::object();
+    set_path(fields, "path", note.path.str());
+    set_path(fields, "origin", note.origin.str());
+    record("drift", fields.set("what", note.what), Sync::kNo);
+  }
 }
 
 void Core::denied(const fs::Denial& denial) {
@@ -462,12 +462,10 @@ void Core::denied(const fs::Denial& denial) {
     count = denials_++;
   }
   if (count % 1000 != 0) return;
-  record("denied",
-         Json::object()
-             .set("path", denial.path)
-             .set("operation", denial.operation)
-             .set("count", count + 1),
-         Sync::kNo);
+  Json fields = Json::object();
+  set_path(fields, "path", denial.path);
+  fields.set("operation", denial.operation).set("count", count + 1);
+  record("denied", fields, Sync::kNo);
 }
 
 Status Core::close() {

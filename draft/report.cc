@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/json_path.h"
+
 namespace stoplog::draft {
 namespace {
 
@@ -49,10 +51,10 @@ Json outcome_fields(uint32_t command, const RunRequest& request,
   Json held = Json::object();
   for (const auto& [limit, by] : outcome.held) held.set(limit, by);
   Json json = Json::object();
-  json.set("command", command)
-      .set("argv", Json::strings(request.argv))
-      .set("cwd", cwd)
-      .set("exit", outcome.exit)
+  json.set("command", command);
+  set_words(json, "argv", request.argv);
+  set_path(json, "cwd", cwd);
+  json.set("exit", outcome.exit)
       .set("signal", outcome.signal != 0 ? Json(outcome.signal) : Json())
       .set("killed_by", killed ? Json(outcome.killed_by) : Json())
       .set("limit", by_limit ? Json(outcome.limit) : Json())

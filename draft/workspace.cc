@@ -94,12 +94,18 @@ Result<Workspace> find_workspace(const WorkspaceQuery& query) {
     if (given.empty())
       return fail(Code::kUsage, "cannot use an empty --workspace");
     if (!given.starts_with('/')) given = query.cwd + "/" + given;
-    top = TRY(real_path(given));
+    auto real = real_path(given);
+    if (!real) return fail(Code::kUsage, "{}", std::move(real).error().text());
+    top = std::move(*real);
   } else {
     top = git_top(cwd);
     if (top.empty()) top = cwd;
   }
-  Fd fd = TRY_CTX(sys::openat(AT_FDCWD, top, O_PATH | O_DIRECTORY),
+  auto opened = sys::openat(AT_FDCWD, top, O_PATH | O_DIRECTORY);
+  if (!opened && opened.error().err() == ENOTDIR)
+    return fail(Code::kUsage, "cannot use '{}' as workspace: not a directory",
+                top);
+  Fd fd = TRY_CTX(std::move(opened),
                   fmt::format("cannot use '{}' as workspace", top));
   sys::Stat st = TRY(sys::fstat(fd.get()));
   Workspace out{.path = top,

@@ -51,9 +51,14 @@ schemas() {
     and .network == [] and (.changed | type) == "number" and .mark_before == "@1" and .mark_after == "@1."'
   check "$T/report" ".cwd == \"$PWD\" and (.draft | type) == \"string\""
 
+  # Its own changes, not all that the draft holds.
+  sl run --quiet --report "$T/second" -- sh -c 'echo 2 >second'
+  check "$T/second" '.changed == 1'
+  sl rollback 2>/dev/null >/dev/null
+
   sl drafts --json >"$T/json"
   check "$T/json" '.version == 1 and (.drafts | length) == 1'
-  check "$T/json" ".drafts[0] | .state == \"open\" and .current and .workspace == \"$PWD\" and .commands == 1
+  check "$T/json" ".drafts[0] | .state == \"open\" and .current and .workspace == \"$PWD\" and .commands == 2
     and (.name | type) == \"string\" and (.id | type) == \"string\" and .changes > 5
     and (.created | test(\"^20[0-9-]+T[0-9:.]+Z\$\")) and (.daemon | type) == \"number\" and .mount == null"
   sl reject link --reason 'no links' --json >"$T/json"
@@ -61,10 +66,13 @@ schemas() {
   sl log --json >"$T/json"
   check "$T/json" '.version == 1 and (.entries[0] | .n == 1 and .kind == "run" and (.time | test("^20[0-9-]+T"))
     and .exit == 0 and (.argv | length) == 3 and has("wall_ms") and has("held"))'
+  # A run in it has every field of its report.
+  same '[]' "$(jq -nc --slurpfile r "$T/report" --slurpfile l "$T/json" '($r[0] | keys) - ($l[0].entries[0] | keys)')"
   check "$T/json" '[.entries[].kind] - ["run","snapshot","rollback","fork","approve","reject","commit","undo",
     "discard","drift","recover"] == []'
   sl doctor --json >"$T/json" || [ $? -eq 5 ]
   check "$T/json" '.version == 1 and (.ok | type) == "boolean" and (.limits | has("memory"))
+    and .limits.disk == "overlay" and .limits.inodes == "overlay"
     and ([.checks[] | (.name | type) == "string" and (.state | IN("ok","warn","fail")) and has("detail")
     and has("hint")] | all) and ([.checks[].name] | index("fuse"))'
 }
@@ -76,6 +84,11 @@ ends() {
   exits 143 sl run --quiet -- sh -c 'kill -TERM $$'
   exits 124 sl run --quiet --time 1s --report "$T/report" -- sleep 60
   check "$T/report" '.held.time == "supervisor" and .killed_by == "time" and .limit == 1000 and .measured >= 1000'
+  check "$T/report" '.held.disk == "overlay" and .held.inodes == "overlay"'
+  # What cannot be reported is not run.
+  exits 125 sl run --quiet --report "$T/none/report" -- touch ran 2>"$T/err"
+  grep -q 'cannot write the report' "$T/err"
+  not sl cat ran >/dev/null 2>&1
   # stdin, stdout and stderr are the command's alone.
   printf 'a\0b\r\n' | sl run --quiet -- cat >"$T/out"
   cmp "$T/out" <(printf 'a\0b\r\n') || fail 'bytes were changed on the way'

@@ -34,7 +34,7 @@ try() {
   grep -Eq '^.*command 1 of draft [a-z-]+: exit 3, [0-9.]+m?s, [0-9.]+[KM] of memory$' "$T/said" ||
     fail "how it ended: $(cat "$T/said")"
   sed 's/\x1b\[[0-9;]*m//g' "$T/said" >"$T/plain"
-  grep -q '^3 changes (2 added, 1 deleted), 1 danger held$' "$T/plain" || fail "$(cat "$T/plain")"
+  grep -q '^held: 3 changes (2 added, 1 deleted), 1 danger$' "$T/plain" || fail "$(cat "$T/plain")"
   grep -q '^  A  .vscode/tasks.json .*danger editor-task' "$T/plain" || fail 'no danger'
   grep -q '^  D  README.md' "$T/plain" || fail 'no deletion'
   grep -q 'next: `stoplog review`' "$T/plain" || fail 'no next step'

@@ -22,7 +22,7 @@ replaced() {
   sl status >"$T/out" 2>&1
   grep -q 'no draft here' "$T/out" || fail "$(cat "$T/out")"
   sl drafts >"$T/out"
-  grep -q "$old .*its directory is gone" "$T/out" || fail "$(cat "$T/out")"
+  grep -A 1 "$old " "$T/out" | grep -q 'its directory is gone' || fail "$(cat "$T/out")"
   same other "$(sl run -- ls 2>"$T/err")"
   grep -q "draft '$old' stands over" "$T/err" || fail "$(cat "$T/err")"
   same 2 "$(names | wc -w)"

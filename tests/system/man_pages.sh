@@ -17,7 +17,7 @@ for source in "$TOP"/man/*.scd; do
   grep -q '^EXAMPLE' "$page.txt" || fail "$source has no example"
 done
 
-commands=$(sl --help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
+commands=$(sl __complete -- '' | tail -n +2 | cut -f1 | grep -v '^-')
 [ "$(wc -w <<<"$commands")" -gt 5 ] || fail "commands: $commands"
 for command in $commands; do
   page=pages/stoplog-$command.1.txt

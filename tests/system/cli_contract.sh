@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What holds for every command: the form of errors and their exit codes, the
+# nearest word, exact paths in JSON, nothing hostile on a terminal, and a word
+# where an empty answer looks like a mistake.
+. "$(dirname "$0")/lib.sh" || exit 1
+. "$TOP/tests/tools/tty.sh"
+needs git jq
+needs_fuse
+
+# says CODE TEXT [HINT] -- CMD...: "stoplog: cannot …" with the text, and the hint.
+says() {
+  local code=$1 text=$2 hint='' got=0
+  shift 2
+  [ "$1" = -- ] || { hint=$1 && shift; }
+  shift
+  "$@" >"$T/out" 2>"$T/err" || got=$?
+  same "$code" "$got" "$* exited"
+  grep -q '^stoplog: cannot ' "$T/err" || fail "$*: not in the form: $(cat "$T/err")"
+  grep -qF -- "$text" "$T/err" || fail "$*: no «$text»: $(cat "$T/err")"
+  grep -q '^hint: ' "$T/err" || [ -z "$hint" ] || fail "$*: no hint: $(cat "$T/err")"
+  grep -qF -- "$hint" "$T/err" || fail "$*: no «$hint»: $(cat "$T/err")"
+  [ ! -s "$T/out" ] || fail "$*: said something on stdout: $(cat "$T/out")"
+}
+
+errors() {
+  says 2 "unknown command" "did you mean 'status'?" -- sl statsu
+  says 2 "unknown command" "did you mean 'commit'?" -- sl help comit
+  says 2 "unknown option '--jsn'" "did you mean '--json'?" -- sl status --jsn
+  says 2 "unknown option '--json'" "the options of 'status' stand after it" -- sl --json status
+  says 2 "unknown option '--colour'" "did you mean '--color'?" -- sl --colour always status
+  says 2 "takes no argument 'x'" "see" -- sl status x
+  says 2 "needs an argument" "see" -- sl show
+  says 2 "needs a value" -- sl -d
+  says 2 "auto, always or never" -- sl --color pink status
+  says 2 "No such file or directory" -- sl -C "$T/none" status
+  says 2 "No such file or directory" -- sl --workspace "$T/none" status
+  says 2 "not a directory" -- sl --workspace "$PWD/README.md" status
+  says 2 "cannot find draft 'none'" "lists them" -- sl -d none status
+  says 2 "print a completion" "bash, zsh, fish" -- sl completion ksh
+  says 2 "no commit" "names the commits" -- sl undo
+  says 2 "no commit 7" "names the commits" -- sl undo 7
+  says 2 "no draft over" "starts one" -- sl commit
+  sl run --quiet -- sh -c 'echo x >>README.md'
+  says 2 "nothing changed at x" "lists what is held" -- sl approve x
+  says 2 "nothing changed at x" "lists what is held" -- sl reject x
+}
+
+# An empty answer is explained, on stderr alone.
+nothing() {
+  for command in status diff log; do
+    sl $command >"$T/out" 2>"$T/err"
+    [ ! -s "$T/out" ] || fail "$command without a draft: $(cat "$T/out")"
+    grep -q 'no draft here' "$T/err" || fail "$command: $(cat "$T/err")"
+  done
+  sl run --quiet -- true
+  sl diff >"$T/out" 2>"$T/err"
+  grep -q 'nothing is held' "$T/err"
+  sl run --quiet -- sh -c 'echo x >>README.md'
+  sl diff Readme.md >"$T/out" 2>"$T/err"
+  grep -q "nothing is held at 'Readme.md'" "$T/err" || fail "$(cat "$T/err")"
+  grep -q 'lists what is held' "$T/err"
+  sl diff README.md 2>"$T/err" >/dev/null
+  [ ! -s "$T/err" ] || fail "a patch with words: $(cat "$T/err")"
+}
+
+# What `status` lists is what it counts, and what -z names.
+counts() {
+  sl run --quiet -- sh -c 'mkdir build .github; echo o >build/x; echo x >>README.md
+    git mv src/main.c src/moved.c; mkdir empty; echo evil >.git/hooks/pre-commit'
+  sl status >"$T/out" 2>"$T/err"
+  grep -q '^4 changes \|^5 changes \|^6 changes ' "$T/out" || fail "$(cat "$T/out")"
+  local listed
+  listed=$(sed -n 's/^\([0-9]*\) changes.*/\1/p' "$T/out")
+  grep -q "^hint: $listed changes to decide" "$T/err" || fail "$listed: $(cat "$T/err")"
+  sl status -z | tr '\0' '\n' >"$T/names"
+  grep -qx '.git/hooks/pre-commit' "$T/names" || fail "no hook: $(cat "$T/names")"
+  grep -qx '.git/' "$T/names"
+  grep -qx 'empty' "$T/names"
+  same $((2 * listed + 1)) "$(wc -l <"$T/names")" 'letters and names of all'
+  same 'A' "$(sed -n 1p "$T/names")" 'the danger first'
+  sl approve --all >/dev/null 2>"$T/err"
+  grep -q '^stoplog: 1 file that git ignores stays held' "$T/err" || fail "$(cat "$T/err")"
+  sl approve .git/hooks/pre-commit >/dev/null 2>&1
+  sl commit 2>"$T/err" >/dev/null
+  grep -q '^stoplog: still held: 1 file that git ignores' "$T/err" || fail "$(cat "$T/err")"
+}
+
+exact_paths() {
+  odd=$(printf 'n\377')
+  sl run --quiet --report "$T/report" -- sh -c 'echo x >"$1"; echo y >"a\\b"; echo z >>README.md' - "$odd"
+  same bv8= "$(jq -r '.argv_bytes[4]' "$T/report" | base64 -d | base64)" 'argv of the report'
+  same bv8= "$(sl approve "$odd" --json | jq -r '.approved_bytes[0]')" approve
+  same bv8= "$(sl reject "$odd" --json | jq -r '.rejected_bytes[0]')" reject
+  same 'a\b' "$(sl approve 'a\b' --json | jq -r '.approved[0]')" 'a backslash'
+  same bv8= "$(sl log --json | jq -r '.entries[] | select(.kind == "reject").paths_bytes[0]')" 'the record'
+  sl fork second >/dev/null 2>&1
+  same bv8= "$(sl drafts --json | jq -r '.drafts[0].overlaps[0].paths_bytes[2]')" overlaps
+  sl approve --all >/dev/null 2>&1
+  sl commit --json | jq -c . >"$T/json"
+  same 'a\b' "$(jq -r '.approvals[].path' "$T/json" | grep '^a')" 'the receipt'
+}
+
+# A patch for eyes is escaped, by whatever command it is printed.
+terminal() {
+  sl run --quiet -- sh -c 'printf "bad \033[31mred\r\n" >>README.md'
+  tty_start 100 30 "cd '$PWD'; '$STOPLOG' export --patch; echo over"
+  tty_sees over
+  tty_sees 'bad ^[[31mred^M'
+  tty_end
+  sl export --patch | grep -q "$(printf 'bad \033')" || fail 'a pipe gets the bytes'
+}
+
+# A receipt that cannot be written stops a commit before it writes anything;
+# one that fails afterwards does not call it undone.
+receipt() {
+  sl run --quiet -- sh -c 'echo x >>README.md'
+  sl approve README.md >/dev/null 2>&1
+  says 6 'cannot write the receipt' -- sl commit --receipt "$T/none/receipt"
+  says 2 'cannot write the receipt' -- sl commit --receipt "$T/"
+  same hello "$(cat README.md)" 'the real file'
+  mkdir -p "$T/full-$MODE/x"
+  sl commit --receipt "$T/full-$MODE" >"$T/out" 2>"$T/err"
+  grep -q 'committed 1 change' "$T/out"
+  grep -q 'the commit is done, but the receipt is not written' "$T/err" || fail "$(cat "$T/err")"
+  same 'hello x' "$(xargs <README.md)" 'the real file'
+  same committed "$(sl drafts --json | jq -r '.drafts[0].state')"
+}
+
+both_modes errors
+both_modes receipt
+both_modes nothing
+both_modes counts
+both_modes exact_paths
+terminal_() {
+  workspace "$T/w-terminal"
+  terminal
+}
+terminal_
+
+# What this version cannot hold is not called open.
+mkdir -p "$XDG_CONFIG_HOME/stoplog"
+printf '[network]\nallow = ["example.org"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+prints 'host example.org: denied: this version cannot hold' sl policy check example.org
+prints 'no network: this version cannot hold' sl policy check 'make test'
