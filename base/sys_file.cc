@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/sys_retry.h"
 
@@ -253,6 +254,17 @@ Result<size_t> copy_file_range(int from, uint64_t from_offset, int to,
 
 Status flock(int fd, int operation) {
   return done(retry([&] { return ::flock(fd, operation); }));
+}
+
+Status flock_within(int fd, int operation, std::chrono::milliseconds wait) {
+  auto deadline = std::chrono::steady_clock::now() + wait;
+  for (;;) {
+    Status locked = flock(fd, operation | LOCK_NB);
+    if (locked || locked.error().err() != EWOULDBLOCK ||
+        std::chrono::steady_clock::now() >= deadline)
+      return locked;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 Result<std::string> fgetxattr(int fd, const std::string& name) {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -98,6 +99,8 @@ Result<size_t> copy_file_range(int from, uint64_t from_offset, int to,
                                uint64_t to_offset, size_t length);
 // flock(2); with LOCK_NB an already held lock is EWOULDBLOCK.
 Status flock(int fd, int operation);
+// The same for at most `wait`; then EWOULDBLOCK.
+Status flock_within(int fd, int operation, std::chrono::milliseconds wait);
 
 // Extended attributes; the fd forms take any fd but O_PATH.
 Result<std::string> fgetxattr(int fd, const std::string& name);

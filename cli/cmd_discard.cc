@@ -137,7 +137,10 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
                           const std::vector<RelPath>& wanted,
                           const Args& args) {
   // Settled: what was moved away from a discarded path keeps its content.
-  Opened opened = TRY(open_draft(context, draft, {.settle = true}));
+  std::optional<draft::DraftTurn> turn;
+  if (args.has("yes")) turn = TRY(take_turn(context, draft));
+  Opened opened = TRY(open_draft(
+      context, draft, {.settle = true, .has_turn = turn.has_value()}));
   diff::ChangeSet set =
       TRY(changes_of(opened, TRY(load_policy(context)),
                      {.digest = false, .count_lines = false, .risks = false}));
@@ -154,6 +157,10 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
                 escape(wanted.front().str()));
   TRY(check_whole(set, wanted));
   TRY(confirm(args.has("yes"), plural(paths.size(), "held change")));
+  if (!turn) {
+    turn = TRY(take_turn(context, draft));
+    TRY(check_unmoved(context, opened));
+  }
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
   TRY(rebase_draft(context, opened, opened.view->position(), base));
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
@@ -174,6 +181,7 @@ Result<int> discard_all(Context& context, const draft::Draft& draft,
             .with_hint("`stoplog stop` ends it"));
   TRY(confirm(args.has("yes"),
               fmt::format("draft '{}' with all that it holds", draft.name)));
+  draft::DraftTurn turn = TRY(take_turn(context, draft));
   if (client)
     TRY_CTX(client->shutdown(*TRY(context.layout()), draft.id, true),
             "cannot end the draft's daemon");

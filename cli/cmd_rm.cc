@@ -30,6 +30,8 @@ Result<int> run(Context& context, const Args& args) {
   draft::Draft d =
       TRY(store.find(*TRY(context.workspace()), args.positionals[0]));
   TRY(confirm(context, d, args.has("yes")));
+  draft::DraftTurn turn =
+      TRY(draft::DraftTurn::take(*TRY(context.layout()), d.id));
   if (auto client = TRY(context.daemon(d, draft::OtherVersion::kEnds)))
     TRY_CTX(client->shutdown(*TRY(context.layout()), d.id, true),
             "cannot end the draft's daemon");

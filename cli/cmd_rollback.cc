@@ -69,7 +69,9 @@ Result<std::optional<std::string>> keep_unmarked(Context& context,
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
   WaitLine line("rolling back");
-  Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
+  draft::DraftTurn turn = TRY(take_turn(context, draft));
+  Opened opened =
+      TRY(open_draft(context, draft, {.has_turn = true, .only_marks = true}));
   const std::vector<fs::Mark>& marks = opened.marks;
   fs::Mark to = args.positionals.empty()
                     ? TRY(last_begin(marks))

@@ -23,19 +23,13 @@ struct Author {
 };
 
 // The draft whose commit it was, when it is still there.
-std::optional<Author> author(Context& context, int state,
-                             std::optional<uint64_t> number) {
-  if (!number) {
-    auto newest = gate::newest_undoable(state);
-    if (!newest || !*newest) return std::nullopt;
-    number = **newest;
-  }
-  auto record = gate::read_commit(state, *number);
+std::optional<Author> author(Context& context, int state, uint64_t number) {
+  auto meta = gate::read_commit_meta(state, number);
   auto store = context.store();
-  if (!record || !store || record->meta.draft.empty()) return std::nullopt;
-  auto draft = (*store)->load(record->meta.draft);
+  if (!meta || !store || meta->draft.empty()) return std::nullopt;
+  auto draft = (*store)->load(meta->draft);
   if (!draft) return std::nullopt;
-  return Author{std::move(*draft), record->meta.position};
+  return Author{std::move(*draft), meta->position};
 }
 
 Status note(Context& context, const draft::Draft& draft,
@@ -52,14 +46,38 @@ Status note(Context& context, const draft::Draft& draft,
   return {};
 }
 
-Result<int> run(Context& context, const Args& args) {
+// What is to be taken back, and whose it is; that draft's turn is ours.
+struct Target {
   std::optional<uint64_t> number;
+  std::optional<Author> by;
+  std::optional<draft::DraftTurn> turn;
+};
+Result<Target> find_target(Context& context, int state, const Args& args) {
+  Target target;
   if (!args.positionals.empty())
-    number = TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
+    target.number =
+        TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
+  const bool newest = !target.number;
+  for (;;) {
+    if (newest) target.number = TRY(gate::newest_undoable(state));
+    if (!target.number) return target;  // said by gate::undo()
+    target.by = author(context, state, *target.number);
+    if (!target.by) return target;
+    target.turn = TRY(take_turn(context, target.by->draft));
+    // A commit of that draft may have ended while we waited.
+    if (!newest || TRY(gate::newest_undoable(state)) == target.number)
+      return target;
+    target.turn.reset();
+  }
+}
+
+Result<int> run(Context& context, const Args& args) {
   Doorstep door = TRY(open_doorstep(context));
-  std::optional<Author> by = author(context, door.state.get(), number);
+  auto [number, by, turn] = TRY(find_target(context, door.state.get(), args));
   std::optional<Opened> opened;
-  if (by) opened = TRY(open_draft(context, by->draft, {.settle = true}));
+  if (by)
+    opened =
+        TRY(open_draft(context, by->draft, {.settle = true, .has_turn = true}));
   gate::UndoRequest request{.ground = door.ground(),
                             .number = number,
                             .dry_run = args.has("dry-run")};

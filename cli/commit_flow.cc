@@ -41,66 +41,56 @@ Error dangers_left(const std::vector<RelPath>& paths) {
           "or say --danger");
 }
 
-// With -a on a terminal: all at once, then each danger by name.
-Status ask_all(Flow& flow, gate::Plan plan) {
-  if (flow.choice.yes) return {};
-  if (!can_ask())
+gate::ApproveRequest everything(const Flow& flow) {
+  return {.all = true,
+          .danger = flow.choice.danger,
+          .include_ignored = flow.policy.ignored.value == "commit",
+          .keep_rejected = true,
+          .by = signature(flow.set)};
+}
+
+// With -a on a terminal: all at once, then each danger by name. These are what
+// it returns. No lock is held: a person may take as long as he likes.
+Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
+  if (!flow.choice.yes && !can_ask())
     return std::unexpected(
         Error(Code::kDeclined,
               "cannot ask: there is no terminal, and -a approves everything")
             .with_hint("-y approves without being asked"));
-  gate::ApproveReport report = TRY(gate::approve(
-      plan, flow.set,
-      {.all = true, .keep_rejected = true, .by = signature(flow.set)}));
-  if (!report.approved.empty() &&
+  gate::ApproveReport report =
+      TRY(gate::approve(plan, flow.set, everything(flow)));
+  if (!flow.choice.yes && !report.approved.empty() &&
       !ask_yes(fmt::format("approve and commit {}?",
                            plural(report.approved.size(), "change"))))
     return fail(Code::kDeclined, "nothing was approved");
-  return {};
-}
-
-Status ask_danger(Flow& flow, gate::Plan& plan, std::vector<RelPath>& dangers) {
-  std::vector<RelPath> left;
-  for (const RelPath& path : dangers) {
+  std::vector<RelPath> named, left;
+  for (const RelPath& path : report.dangers) {
     const diff::Change* change = flow.set.find(path);
     std::string why = change != nullptr && !change->risks.empty()
                           ? escape(change->risks.front().message)
                           : "";
-    bool yes = !flow.choice.yes && can_ask() &&
-               ask_yes(fmt::format("danger: {}: {}; approve it?",
-                                   escape(path.str()), why));
-    if (!yes) {
-      left.push_back(path);
-      continue;
-    }
-    TRY(gate::approve(plan, flow.set,
-                      {.paths = {path}, .by = signature(flow.set)}));
+    bool yes =
+        !flow.choice.yes && ask_yes(fmt::format("danger: {}: {}; approve it?",
+                                                escape(path.str()), why));
+    (yes ? named : left).push_back(path);
   }
-  dangers = std::move(left);
-  return {};
+  if (!left.empty()) return std::unexpected(dangers_left(left));
+  return named;
 }
 
 Status approve_all(Flow& flow) {
+  std::vector<RelPath> named =
+      TRY(ask(flow, TRY(gate::load_plan(flow.opened.draft_dir.get()))));
+  if (flow.choice.dry_run) return {};
   gate::ApproveReport report;
-  auto approve = [&](gate::Plan& plan) -> Status {
-    TRY(ask_all(flow, plan));
-    report = TRY(
-        gate::approve(plan, flow.set,
-                      {.all = true,
-                       .danger = flow.choice.danger,
-                       .include_ignored = flow.policy.ignored.value == "commit",
-                       .keep_rejected = true,
-                       .by = signature(flow.set)}));
-    TRY(ask_danger(flow, plan, report.dangers));
-    if (!report.dangers.empty())
-      return std::unexpected(dangers_left(report.dangers));
+  TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
+    report = TRY(gate::approve(plan, flow.set, everything(flow)));
+    if (!named.empty())
+      TRY(gate::approve(plan, flow.set,
+                        {.paths = named, .by = signature(flow.set)}));
     return {};
-  };
-  if (flow.choice.dry_run) {
-    gate::Plan plan = TRY(gate::load_plan(flow.opened.draft_dir.get()));
-    return approve(plan);
-  }
-  TRY(change_plan(flow.opened, approve));
+  }));
+  report.approved.insert(report.approved.end(), named.begin(), named.end());
   if (report.approved.empty()) return {};
   draft::Ledger ledger = TRY(
       draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
@@ -221,7 +211,7 @@ Status limit_undo(Flow& flow, CommitEnd& end) {
 // What is still held; a draft with nothing left is committed whole.
 Status close_if_whole(Context& context, const draft::Draft& draft,
                       CommitEnd& end) {
-  Opened again = TRY(open_draft(context, draft, {}));
+  Opened again = TRY(open_draft(context, draft, {.has_turn = true}));
   diff::ChangeSet set =
       TRY(changes_of(again, TRY(load_policy(context)),
                      {.digest = false, .count_lines = false, .risks = false}));
@@ -265,9 +255,14 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   if (!choice.dry_run)
     TRY_CTX(gate::may_commit(TRY(gate::parse_mode(policy.gate_mode.value))),
             policy.gate_mode.origin);
+  // Nobody waits for a person who is being asked.
+  const bool asks = choice.all && !choice.yes;
+  std::optional<draft::DraftTurn> turn;
+  if (!choice.dry_run && !asks) turn = TRY(take_turn(context, draft));
   Flow flow{context,
             choice,
-            TRY(open_draft(context, draft, {.settle = true})),
+            TRY(open_draft(context, draft,
+                           {.settle = true, .has_turn = turn.has_value()})),
             std::move(policy),
             {}};
   flow.set = TRY(changes_of(flow.opened, flow.policy));
@@ -279,6 +274,10 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   }
   TRY(approve_standing(context, flow.opened, flow.policy, flow.set));
   if (choice.all) TRY(approve_all(flow));
+  if (!choice.dry_run && asks) {
+    turn = TRY(take_turn(context, draft));
+    TRY(check_unmoved(context, flow.opened));
+  }
   gate::Plan plan =
       TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
   std::optional<ReceiptPlace> place;

@@ -33,8 +33,12 @@ fs::ObjectSource source_of(snapshot::ObjectStore& objects) {
 
 // A commit that died after its switch, or whose draft was locked by another
 // then, is on record but not in the draft's journal.
-Status tell_commits(Context& context, Opened& opened) {
+Status tell_commits(Context& context, Opened& opened, bool has_turn) {
   int state = opened.door.state.get();
+  if (TRY(gate::not_rebased(state, opened.draft.id)).empty()) return {};
+  // Its own process may be about to tell it.
+  std::optional<draft::DraftTurn> turn;
+  if (!has_turn) turn = TRY(take_turn(context, opened.draft));
   for (uint64_t number : TRY(gate::not_rebased(state, opened.draft.id))) {
     gate::CommitRecord record = TRY(gate::read_commit(state, number));
     TRY(tell_draft(context, opened, record));
@@ -106,15 +110,16 @@ Result<Opened> open_once(Context& context, const draft::Draft& draft,
   opened.draft_dir = TRY_CTX(open_dir(layout.draft(draft.id)),
                              "cannot open the draft's directory");
   opened.door = TRY(open_doorstep(context));
-  if (options.client != nullptr)
-    opened.daemon = std::move(*options.client);
-  else
+  if (options.client != nullptr) opened.daemon = std::move(*options.client);
+  // Before the draft's lock is taken: who has the turn may wait for that.
+  TRY_CTX(tell_commits(context, opened, options.has_turn),
+          "cannot tell the draft of an earlier commit");
+  opened.lock.reset();
+  if (!opened.daemon)
     TRY_CTX(attach(layout, opened,
                    options.at || options.settle ? draft::Ahead::kNothing
                                                 : draft::Ahead::kBarrier),
             "cannot open the draft");
-  TRY_CTX(tell_commits(context, opened),
-          "cannot tell the draft of an earlier commit");
   if (options.settle) TRY(settle(context, layout, opened));
   if (options.only_marks && TRY(read_marks(opened))) return opened;
   fs::Position at = fs::kEnd;
@@ -157,6 +162,28 @@ Result<Doorstep> open_doorstep(Context& context) {
     TRY(note_recovery(context, report));
   }
   return door;
+}
+
+Result<draft::DraftTurn> take_turn(Context& context,
+                                   const draft::Draft& draft) {
+  return draft::DraftTurn::take(*TRY(context.layout()), draft.id);
+}
+
+Status check_unmoved(Context& context, const Opened& opened) {
+  Opened now = TRY(open_draft(context, opened.draft,
+                              {.has_turn = true, .only_marks = true}));
+  for (const fs::Mark& mark : now.marks) {
+    if (mark.position <= opened.end) continue;
+    bool back = mark.kind == fs::MarkKind::kRollback;
+    if (!back && mark.kind != fs::MarkKind::kCommit) continue;
+    return std::unexpected(
+        Error(Code::kDrift,
+              back ? "the draft was rolled back since it was looked at"
+                   : "a commit, an undo or a discard changed the draft since "
+                     "it was looked at")
+            .with_hint("look again with `stoplog status`"));
+  }
+  return {};
 }
 
 Status tell_draft(Context& context, Opened& opened,

@@ -65,11 +65,22 @@ struct OpenOptions {
   // A commit follows: what the draft goes on changing must not stand on files
   // that are about to be replaced.
   bool settle = false;
+  // The caller has the draft's turn.
+  bool has_turn = false;
   // No view is needed: `marks` and `end` cost little, whatever the draft holds.
   bool only_marks = false;
 };
 Result<Opened> open_draft(Context& context, const draft::Draft& draft,
                           const OpenOptions& options);
+
+// The draft's turn (draft/store.h), for whoever is about to commit, undo, roll
+// back or discard. Taken before open_draft(), or else, when a person was asked
+// in between, afterwards: then check_unmoved() says whether the draft is still
+// the one that was looked at.
+Result<draft::DraftTurn> take_turn(Context& context, const draft::Draft& draft);
+// Code::kDrift when it was rolled back, or a commit, an undo or a discard took
+// place in it, since `opened` was.
+Status check_unmoved(Context& context, const Opened& opened);
 
 // Tells the draft's journal what a commit did to the real tree, through the
 // daemon when it lives. `opened` must be reopened to see it.

@@ -35,6 +35,7 @@ namespace stoplog::draft {
 
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kMetaLockFile[] = "meta.lock";
+inline constexpr char kTurnLockFile[] = "turn.lock";
 inline constexpr char kStartLockFile[] = "start.lock";
 inline constexpr char kMountedAtFile[] = "mounted-at";
 inline constexpr char kObjectsDir[] = "objects";

@@ -131,15 +131,25 @@ Result<DraftLock> DraftLock::take(const Layout& layout, std::string_view id,
   Fd dir = TRY(open_draft_dir(layout, id));
   Fd fd = TRY(sys::openat(dir.get(), kLockFile, O_RDWR | O_CREAT, 0600));
   int operation = mode == LockMode::kShared ? LOCK_SH : LOCK_EX;
-  auto deadline = std::chrono::steady_clock::now() + wait;
-  for (;;) {
-    auto locked = sys::flock(fd.get(), operation | LOCK_NB);
-    if (locked) return DraftLock(std::move(fd));
-    if (locked.error().err() != EWOULDBLOCK ||
-        std::chrono::steady_clock::now() >= deadline)
-      return fail_errno(locked.error().err(), "cannot lock draft {}", id);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  Status locked = sys::flock_within(fd.get(), operation, wait);
+  if (!locked)
+    return fail_errno(locked.error().err(), "cannot lock draft {}", id);
+  return DraftLock(std::move(fd));
+}
+
+Result<DraftTurn> DraftTurn::take(const Layout& layout, std::string_view id,
+                                  std::chrono::milliseconds wait) {
+  Fd dir = TRY(open_draft_dir(layout, id));
+  Fd fd = TRY(sys::openat(dir.get(), kTurnLockFile, O_RDWR | O_CREAT, 0600));
+  Status locked = sys::flock_within(fd.get(), LOCK_EX, wait);
+  if (locked) return DraftTurn(std::move(fd));
+  if (locked.error().err() != EWOULDBLOCK)
+    return std::unexpected(std::move(locked.error()));
+  return std::unexpected(
+      Error(Code::kRolledBack,
+            "a commit, undo, rollback or discard of this draft is at work",
+            EWOULDBLOCK)
+          .with_hint("try again when it is done"));
 }
 
 Result<bool> DraftLock::is_held(const Layout& layout, std::string_view id) {

@@ -82,6 +82,23 @@ class DraftLock {
   Fd fd_;
 };
 
+// The draft's turn: whoever puts it over another tree, or makes another tree of
+// it (commit, undo, rollback, discard), has it from before looking at the draft
+// until the draft knows. Without it a rollback that came while a commit was
+// being made was taken for what had been reviewed, and lost. Commands that
+// write in the draft and readers go on. Kept as long as this lives.
+class DraftTurn {
+ public:
+  // Waits up to `wait`; then Code::kRolledBack with EWOULDBLOCK.
+  static Result<DraftTurn> take(
+      const Layout& layout, std::string_view id,
+      std::chrono::milliseconds wait = std::chrono::seconds(20));
+
+ private:
+  explicit DraftTurn(Fd fd) : fd_(std::move(fd)) {}
+  Fd fd_;
+};
+
 class Store {
  public:
   enum class Create { kNo, kYes };

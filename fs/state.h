@@ -231,6 +231,9 @@ class State {
   // The state of an older mark goes on as the present: it takes over what
   // counts up, the seals and all marks.
   void succeed(const State& present);
+  // What is held counts as touched now: a commit that was reviewed before did
+  // not see it, and neither it nor its undo speaks of it.
+  void touch_held();
   // What succeed() takes over, but for the seals, as a generation's first
   // record; and the same on replay, when this is the state at its position.
   FromRecord from(Position position) const;

@@ -212,8 +212,8 @@ Status State::on(const GoneRecord& r) {
 }
 
 Status State::on(const DeletedRecord& r) {
-  deleted_.insert_or_assign(
-      r.path, Deleted{.base = r.base,
+  set_deleted(r.path,
+              Deleted{.base = r.base,
                       .target = r.target,
                       .command = r.command,
                       .when = r.when,
@@ -274,6 +274,16 @@ void State::succeed(const State& present) {
   command_ = present.command_;
   marks_ = present.marks_;
   seals_ = present.seals_;
+}
+
+void State::touch_held() {
+  for (auto& [serial, node] : nodes_) {
+    bool moved = std::ranges::any_of(node->links, [](const Link& link) {
+      return link.from != LinkFrom::kDerived;
+    });
+    if (moved || node->is_touched()) node->touched = position_;
+  }
+  for (auto& [path, deleted] : deleted_) deleted.when = position_;
 }
 
 void State::keep_target(Serial serial, const std::string& target) {

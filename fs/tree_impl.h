@@ -193,6 +193,7 @@ struct Tree::Impl {
     Serial held = 0;                 // 0: none
     std::optional<sys::Stat> lower;  // when the lower alone has it
     std::string lower_target;
+    bool gone = false;  // deleted by the draft
     bool exists() const { return held != 0 || lower.has_value(); }
     mode_t mode = 0;
   };
@@ -200,6 +201,10 @@ struct Tree::Impl {
   Result<bool> still_so(const Held& dir, const std::string& name,
                         const Target& target);
   Status inherit(const NodeView& dir, mode_t umask, CreateRecord& record);
+  // --- what names that are used again hide (tree_hidden.cc); no lock held ---
+  std::optional<Deleted> hidden_at(NodeId parent, const std::string& name,
+                                   std::string& path) const;
+  Status take_hidden(NodeId parent, const std::string& name);
   Status check_replace(NodeId new_parent, const std::string& name, mode_t mode,
                        const Target& target, const Caller& caller);
   struct Move {
@@ -355,6 +360,7 @@ struct Tree::Impl {
   std::unordered_set<uint64_t> verified_;  // seals that were checked
 
   std::atomic<uint64_t> denials_{0};
+  std::atomic<uint64_t> hidden_bytes_{0};  // taken by take_hidden()
   std::atomic<uint64_t> read_bytes_{0}, written_bytes_{0};
   mutable std::atomic<uint64_t> refused_bytes_{0}, refused_nodes_{0};
   std::mutex listings_mutex_;  // a leaf

@@ -95,6 +95,7 @@ Result<Tree::Impl::Target> Tree::Impl::target_at(NodeId parent,
       return fail_errno(ENOENT);  // the directory itself was removed
     if (auto serial = State::child(*held, name)) {
       target.held = *serial;
+      target.gone = *serial == 0;
       if (const Held* node = state_.find(*serial)) target.mode = node->mode;
       return target;
     }
@@ -140,6 +141,7 @@ Result<Entry> Tree::Impl::create(NodeId parent, std::string_view name_view,
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Target target = TRY(target_at(parent, name));
     if (target.exists()) return fail_errno(EEXIST);
+    if (target.gone && S_ISREG(what.mode)) (void)take_hidden(parent, name);
     NodeView dir_view;
     {
       std::shared_lock lock(mutex_);
@@ -269,6 +271,7 @@ Result<Entry> Tree::link(NodeId node, NodeId new_parent, std::string_view view,
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Impl::Target target = TRY(t.target_at(new_parent, name));
     if (target.exists()) return fail_errno(EEXIST);
+    if (target.gone) (void)t.take_hidden(new_parent, name);
     {
       std::unique_lock lock(t.mutex_);
       Live* live = t.get(node);

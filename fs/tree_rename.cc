@@ -154,6 +154,7 @@ Status Tree::rename(NodeId parent, std::string_view old_view, NodeId new_parent,
       TRY(t.check_replace(new_parent, new_name, mode, target, caller));
       target = TRY(t.target_at(new_parent, new_name));
     }
+    if (target.gone && S_ISREG(mode)) (void)t.take_hidden(new_parent, new_name);
     auto done = t.rename_locked(
         {parent, name, new_parent, new_name, id, exchange}, target);
     if (!done || *done) {

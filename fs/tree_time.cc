@@ -202,6 +202,7 @@ Result<Mark> Tree::rollback(Position to) {
     if (!target && whole) target = TRY(t.state_at(to));
     if (target) {
       target->succeed(t.state_);
+      if (commits > 0) target->touch_held();
       std::vector<Serial> known;
       for (const auto& [serial, slot] : t.by_serial_) known.push_back(serial);
       target->keep_orphans(t.state_, known);

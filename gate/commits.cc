@@ -60,13 +60,26 @@ Result<std::vector<uint64_t>> list_commits(int state) {
   return numbered(dir->get(), kRecordSuffix);
 }
 
-Result<CommitRecord> read_commit(int state, uint64_t number) {
+namespace {
+
+Result<std::string> commit_bytes(int state, uint64_t number) {
   Fd dir = TRY(open_commits(state));
   auto bytes = sys::read_file(dir.get(), record_name(number), kMaxRecord);
   if (!bytes && bytes.error().err() == ENOENT)
     return fail(Code::kUsage, "there is no commit {}", number);
-  if (!bytes) return std::unexpected(bytes.error());
-  return TRY_CTX(decode_commit(*bytes), fmt::format("commit {}", number));
+  return bytes;
+}
+
+}  // namespace
+
+Result<CommitRecord> read_commit(int state, uint64_t number) {
+  return TRY_CTX(decode_commit(TRY(commit_bytes(state, number))),
+                 fmt::format("commit {}", number));
+}
+
+Result<CommitMeta> read_commit_meta(int state, uint64_t number) {
+  return TRY_CTX(decode_commit_meta(TRY(commit_bytes(state, number))),
+                 fmt::format("commit {}", number));
 }
 
 Result<uint64_t> next_commit_number(int state) {
@@ -135,8 +148,8 @@ Result<std::vector<uint64_t>> not_rebased(int state, const std::string& draft) {
   auto done = TRY(numbered(dir.get(), kRebasedSuffix));
   for (uint64_t number : all) {
     if (std::binary_search(done.begin(), done.end(), number)) continue;
-    CommitRecord record = TRY(read_commit(state, number));
-    if (record.meta.draft == draft) open.push_back(number);
+    if (TRY(read_commit_meta(state, number)).draft == draft)
+      open.push_back(number);
   }
   return open;
 }

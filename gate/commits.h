@@ -18,6 +18,8 @@ namespace stoplog::gate {
 
 Result<std::vector<uint64_t>> list_commits(int state);  // ascending
 Result<CommitRecord> read_commit(int state, uint64_t number);
+// Without the paths, of which there may be many.
+Result<CommitMeta> read_commit_meta(int state, uint64_t number);
 Result<uint64_t> next_commit_number(int state);
 // True when exactly this attempt is on record.
 Result<bool> has_commit(int state, const CommitMeta& meta);

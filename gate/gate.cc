@@ -151,19 +151,17 @@ namespace {
 
 // Commits from the newest on, each with the undo that took it back, until
 // `visit` has seen enough (false). An undo that was taken back does not count.
-using VisitCommit = std::function<bool(uint64_t, const CommitRecord&,
+using VisitCommit = std::function<bool(uint64_t, const CommitMeta&,
                                        std::optional<uint64_t> undone_by)>;
 Status newest_first(int state, const VisitCommit& visit) {
   std::vector<uint64_t> numbers = TRY(list_commits(state));
   std::map<uint64_t, uint64_t> undone;
   for (auto n = numbers.rbegin(); n != numbers.rend(); ++n) {
-    CommitRecord record = TRY(read_commit(state, *n));
+    CommitMeta meta = TRY(read_commit_meta(state, *n));
     auto by = undone.find(*n);
     bool is_undone = by != undone.end();
-    if (record.meta.kind == "undo" && !is_undone)
-      undone.emplace(record.meta.undoes, *n);
-    if (!visit(*n, record,
-               is_undone ? std::optional(by->second) : std::nullopt))
+    if (meta.kind == "undo" && !is_undone) undone.emplace(meta.undoes, *n);
+    if (!visit(*n, meta, is_undone ? std::optional(by->second) : std::nullopt))
       break;
   }
   return {};
@@ -171,7 +169,7 @@ Status newest_first(int state, const VisitCommit& visit) {
 
 Status check_not_undone(int state, uint64_t number) {
   std::optional<uint64_t> by;
-  TRY(newest_first(state, [&](uint64_t n, const CommitRecord&,
+  TRY(newest_first(state, [&](uint64_t n, const CommitMeta&,
                               std::optional<uint64_t> undone_by) {
     if (n == number) by = undone_by;
     return n > number;
@@ -218,9 +216,9 @@ class Links {
 
 Result<std::optional<uint64_t>> newest_undoable(int state) {
   std::optional<uint64_t> newest;
-  TRY(newest_first(state, [&](uint64_t n, const CommitRecord& record,
+  TRY(newest_first(state, [&](uint64_t n, const CommitMeta& meta,
                               std::optional<uint64_t> undone_by) {
-    if (!undone_by && record.meta.kind != "undo") newest = n;
+    if (!undone_by && meta.kind != "undo") newest = n;
     return !newest;
   }));
   return newest;

@@ -431,6 +431,12 @@ Result<CommitRecord> decode_commit(std::string_view bytes) {
   return record;
 }
 
+Result<CommitMeta> decode_commit_meta(std::string_view bytes) {
+  bool first = bytes.starts_with(kCommitMagic1);
+  Reader r(TRY(unseal(bytes, first ? kCommitMagic1 : kCommitMagic)));
+  return get_meta(r);
+}
+
 std::vector<fs::BaseChange> CommitRecord::base_changes() const {
   std::vector<fs::BaseChange> changes;
   changes.reserve(items.size());

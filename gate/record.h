@@ -115,5 +115,7 @@ std::string encode(const CommitRecord& record);
 Result<Intent> decode_intent(std::string_view bytes);
 Result<SwitchRecord> decode_switch(std::string_view bytes);
 Result<CommitRecord> decode_commit(std::string_view bytes);
+// What it begins with; all of it is checked.
+Result<CommitMeta> decode_commit_meta(std::string_view bytes);
 
 }  // namespace stoplog::gate

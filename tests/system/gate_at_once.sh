@@ -3,7 +3,7 @@
 # A commit beside others: a writer in the draft, a second commit, git in the
 # real repository, an editor, a death; and places that cannot be written to.
 . "$(dirname "$0")/lib.sh" || exit 1
-needs jq git
+needs jq git script
 needs_fuse
 
 counter_grows() {
@@ -164,26 +164,121 @@ mounted
 
 both_modes both_commit
 
-# The draft deleted a file and made it anew, so only the real tree had its base,
-# and there it was replaced: drift of that file alone, and everything else goes
-# on.
+# The draft deleted a file and made it anew: its base was taken then, while the
+# real file was still what had been deleted.
 both_replace() {
-  seq 1 9 >both
+  seq 1 9 >both && seq 1 9 >moved && seq 1 9 >late
   git add -A && git commit -qm more
-  sl run --quiet -- sh -c 'sed s/^5$/agent/ both >/tmp/x; rm both; cp /tmp/x both; echo n >n'
-  sed -i 's/^7$/person/' both
-  sl status --json | jq -e '.changes[] | select(.path == "both").drift != null' >/dev/null ||
+  sl run --quiet -- sh -c 'sed s/^5$/agent/ both >/tmp/x; rm both; cp /tmp/x both
+    sed s/^5$/agent/ moved >x; rm moved; mv x moved; rm late; echo n >n'
+  sed -i 's/^9$/person/' both moved late
+  # Replaced before it was made anew: there is no base that was seen.
+  sl run --quiet -- cp /tmp/x late
+  sl status --json | jq -e '[.changes[] | select(.drift != null).path] == ["both", "late", "moved"]' >/dev/null ||
     fail "no drift: $(sl status --json)"
   sl diff >/dev/null
   sl approve --all
   exits 3 sl commit 2>"$T/err"
   grep -q 'both has other content' "$T/err" || fail "$(cat "$T/err")"
-  exits 3 sl commit --merge 2>/dev/null
-  same person "$(sed -n 7p both)"
+  exits 3 sl commit --merge 2>"$T/err"
+  grep -q 'late' "$T/err" || fail "$(cat "$T/err")"
+  ! grep -q 'both\|moved' "$T/err" || fail "$(cat "$T/err")"
+  same 'person person person' "$(sed -sn 9p both moved late | xargs)"
   test ! -e n
-  sl reject both
-  sl commit >/dev/null
+  sl reject late
+  sl commit --merge >/dev/null
   same n "$(cat n)"
-  same person "$(sed -n 7p both)"
+  local name
+  for name in both moved; do
+    same 'agent person' "$(sed -n '5p;9p' $name | xargs)" "$name"
+  done
+  same '5 person' "$(sed -n '5p;9p' late | xargs)"
 }
 both_modes both_replace
+
+# Somebody commits on this workspace until $T/go is there; whoever comes now has
+# looked at the draft, and waits.
+workspace_is_busy() {
+  rm -f "$T/go" "$T/busy"
+  (
+    flock 9
+    : >"$T/busy"
+    until [ -e "$T/go" ]; do sleep 0.02; done
+  ) 9<. &
+  eventually test -e "$T/busy"
+}
+turn_is_taken() {
+  ! flock -n "$XDG_STATE_HOME/stoplog/drafts/$1/turn.lock" true
+}
+held() { for held in "$@"; do sl cat "$held"; done | xargs; }
+# Two states of p, of which the second is approved; `keep` is not.
+two_states() {
+  echo v0 >p && echo q0 >q
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'echo v1 >p; echo k >keep'
+  sl run --quiet -- sh -c 'echo v2 >p; echo q1 >q; echo n >n'
+  sl approve p q n >/dev/null 2>&1
+}
+rollback_during_a_commit() {
+  two_states
+  workspace_is_busy
+  sl commit >"$T/commit" 2>&1 &
+  local commit=$! rollback got=0
+  eventually turn_is_taken "$(sl drafts --json | jq -r '.drafts[0].id')"
+  sl rollback @2 >"$T/rollback" 2>&1 &
+  rollback=$!
+  sleep 0.2
+  : >"$T/go"
+  wait "$commit" || fail "$(cat "$T/commit")"
+  wait "$rollback" || fail "$(cat "$T/rollback")"
+  same 'v2 q1 n' "$(cat p q n | xargs)" 'the commit is lost'
+  same 'v1 q0 k' "$(held p q keep)" 'the rollback is lost'
+  same 'D n A keep M p M q' \
+    "$(sl status 2>/dev/null | awk '/^[ADM] / { print $1, $2 }' | xargs)"
+  # What came back for a moment stays when the commit is taken back.
+  sl undo >/dev/null 2>&1
+  same 'v0 q0' "$(cat p q | xargs)"
+  test ! -e n
+  same 'v1 k' "$(held p keep)" 'the undo took a held change along'
+  same 'A keep M p' \
+    "$(sl status 2>/dev/null | awk '/^[ADM] / { print $1, $2 }' | xargs)"
+  sl log --verify >/dev/null
+}
+both_modes rollback_during_a_commit
+
+discard_during_a_commit() {
+  two_states
+  workspace_is_busy
+  sl commit >"$T/commit" 2>&1 &
+  local commit=$! discard
+  eventually turn_is_taken "$(sl drafts --json | jq -r '.drafts[0].id')"
+  sl discard -y p keep >"$T/discard" 2>&1 &
+  discard=$!
+  sleep 0.2
+  : >"$T/go"
+  wait "$commit" || fail "$(cat "$T/commit")"
+  wait "$discard" || fail "$(cat "$T/discard")"
+  same 'v2 q1 n' "$(cat p q n | xargs)"
+  prints '^discarded 1 held change$' cat "$T/discard"
+  same '' "$(sl status 2>/dev/null)"
+}
+both_modes discard_during_a_commit
+
+# A person who is asked keeps nobody waiting, and approves what was shown.
+rollback_before_the_answer() {
+  two_states
+  mkfifo "$T/answers"
+  script -qec "'$STOPLOG' commit -a" /dev/null <"$T/answers" >"$T/tty" 2>&1 &
+  local commit=$! got=0
+  exec 8>"$T/answers"
+  eventually grep -q 'approve and commit' "$T/tty"
+  sl rollback @2 >/dev/null 2>&1 8>&-
+  echo y >&8
+  exec 8>&-
+  wait "$commit" || got=$?
+  same 3 "$got" "$(cat "$T/tty")"
+  grep -q 'was rolled back since' "$T/tty" || fail "$(cat "$T/tty")"
+  same 'v0 q0' "$(cat p q | xargs)" 'something was written'
+  same 'v1 k' "$(held p keep)" 'the rollback is lost'
+}
+both_modes rollback_before_the_answer

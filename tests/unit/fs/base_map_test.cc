@@ -120,6 +120,40 @@ TEST_CASE("a file edited before and after the review keeps its link count") {
   CHECK(f.attr("edit").nlink == 1);
 }
 
+TEST_CASE("an undo after a rollback past its commit takes nothing held away") {
+  TreeFixture f;
+  f.base.write("edit", "v0");
+  f.open();
+  f.write("edit", "v1");
+  f.create("made", "m1");
+  Position older = marked(f);
+  f.write("edit", "v2");
+  f.write("made", "m2");
+  Position reviewed = marked(f);
+  BaseChange edit = commit_file(f, "edit", "v2");
+  REQUIRE(
+      f.tree->commit_base(reviewed, {{edit, commit_file(f, "made", "m2")}}));
+  REQUIRE(f.tree->rollback(older));
+  CHECK(f.read("edit") == "v1");
+  BaseChange removed;
+  removed.path = *RelPath::parse("made");
+  removed.before = stat_of(f, "made");
+  stdfs::remove(f.base / "made");
+  REQUIRE(
+      f.tree->commit_base(reviewed, {{commit_file(f, "edit", "v0"), removed}}));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(changed_paths(f) == "edit made");
+    CHECK(f.read("edit") == "v1");
+    CHECK(f.read("made") == "m1");
+    f.reopen();
+  }
+  // A later commit of the same is one of what was seen.
+  reviewed = marked(f);
+  REQUIRE(f.tree->commit_base(reviewed, {{commit_file(f, "edit", "v1"),
+                                          commit_file(f, "made", "m1")}}));
+  CHECK(changed_paths(f).empty());
+}
+
 TEST_CASE("going back past a discard or a commit of a mode needs no content") {
   TreeFixture f;
   f.base.write("dropped", "content");

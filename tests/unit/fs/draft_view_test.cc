@@ -151,6 +151,51 @@ TEST_CASE("a file saved by rename is a change of that path") {
   CHECK(text_of(view_of(f).changes["doc"].before) == "old");
 }
 
+TEST_CASE("a file deleted and made anew keeps the base that was deleted") {
+  TreeFixture f;
+  for (const char* name : {"made", "moved", "linked", "late", "only"})
+    f.base.write(name, "old");
+  f.base.mkdir("d");
+  f.base.write("d/x", "old");
+  f.open();
+  f.rename("d", "e");
+  for (const char* name : {"made", "moved", "linked", "late", "only", "e/x"})
+    f.unlink(name);
+  Position deleted = f.tree->mark(MarkKind::kNamed, 0, "gone")->position;
+  uint64_t held = f.tree->stats().held_bytes;
+  f.base.write("late", "theirs");
+  f.create("made", "new");
+  f.create("other", "new");
+  f.rename("other", "moved");
+  f.link("moved", "linked");
+  f.create("late", "new");
+  f.create("e/x", "new");
+  // A later edit of the real file does not touch it.
+  for (const char* name : {"made", "moved", "linked", "only", "d/x"})
+    f.base.write(name, "theirs");
+  for (int i = 0; i < 2; ++i) {
+    auto v = view_of(f);
+    for (const char* name : {"made", "moved", "linked"}) {
+      INFO(name);
+      CHECK(text_of(v.changes[name].before) == "old");
+      CHECK(text_of(v.changes[name].after) == "new");
+      CHECK(v.changes[name].drift);
+    }
+    CHECK(text_of(v.changes["e/x"].after) == "new");
+    // Deleted alone, or replaced before it was made anew: nothing was taken.
+    CHECK(v.changes["only"].drift);
+    CHECK(v.changes["late"].drift);
+    f.reopen();
+  }
+  CHECK(held == 0);
+  // Going back and forth keeps it.
+  Position now = f.tree->mark(MarkKind::kNamed, 0, "now")->position;
+  REQUIRE(f.tree->rollback(deleted));
+  CHECK(f.at("made") == 0);
+  REQUIRE(f.tree->rollback(now));
+  CHECK(text_of(view_of(f).changes["made"].before) == "old");
+}
+
 TEST_CASE(
     "a base file moved over another deletes the one and changes the other") {
   TreeFixture f;
