@@ -45,11 +45,17 @@ void tell(Context& context, const gate::ApproveReport& report) {
         "name the file itself, or say --danger, after a look at "
         "`stoplog diff`");
   }
+  if (!report.rejected.empty()) {
+    context.out.write("not approved, rejected before:\n");
+    list(report.rejected);
+    context.out.hint("name the file itself to approve it all the same");
+  }
   if (!report.ignored.empty())
     context.out.note(fmt::format(
         "{} that git ignores {} held", plural(report.ignored.size(), "file"),
         report.ignored.size() == 1 ? "stays" : "stay"));
-  if (report.approved.empty() && report.dangers.empty())
+  if (report.approved.empty() && report.dangers.empty() &&
+      report.rejected.empty())
     context.out.note("nothing to approve");
   else if (!report.approved.empty())
     context.out.hint("`stoplog commit` applies what is approved");
@@ -62,6 +68,8 @@ Result<int> run(Context& context, const Args& args) {
   request.all = args.has("all");
   request.danger = args.has("danger");
   request.digest = args.value("digest");
+  // What was rejected is approved by its name alone.
+  request.keep_rejected = request.renew = true;
   if (request.paths.empty() && !request.all && !args.has("patch") &&
       !request.digest)
     return std::unexpected(
@@ -91,6 +99,7 @@ Result<int> run(Context& context, const Args& args) {
     j.set("version", 1).set("digest", digest_text(set));
     set_paths(j, "approved", report.approved);
     set_paths(j, "dangers", report.dangers);
+    set_paths(j, "rejected", report.rejected);
     set_paths(j, "ignored", report.ignored);
     context.out.write(j.dump() + "\n");
   } else {
@@ -121,7 +130,8 @@ extern const Command k_approve_command{
         "nothing else was there).\n"
         "\n"
         "  -p, --patch     ask about each hunk, with the keys of git add -p\n"
-        "  -a, --all       everything but dangers and what git ignores\n"
+        "  -a, --all       all but dangers, what was rejected and what git "
+        "ignores\n"
         "      --danger    dangers too\n"
         "      --digest D  only when the change set is still D, as `stoplog\n"
         "                  status --json` gave it; else exit 3\n"

@@ -134,13 +134,25 @@ Result<bool> stands(Plan& plan, const diff::Change& change,
                     const ApproveRequest& request, bool shy,
                     ApproveReport& report) {
   Opinion before = TRY(opinion(plan, change));
-  if (request.keep_rejected && !shy && before.undecided) {
+  bool parts = before.undecided ||
+               (request.renew && before.decided == Decided::kPartial);
+  if (request.keep_rejected && !shy && parts) {
     TRY(approve_rest(plan, change, before, request));
     report.approved.push_back(change.path);
     return true;
   }
   if (request.keep_rejected && before.decided == Decided::kRejected) {
     report.rejected.push_back(change.path);
+    return true;
+  }
+  if (request.renew && !shy) {
+    if (before.decided != Decided::kApproved || before.stale) return false;
+    Decision again = *plan.find(change.path);
+    again.by = request.by;
+    again.confirmed = again.confirmed || request.danger;
+    again.standing = false;
+    plan.set(std::move(again));
+    report.approved.push_back(change.path);
     return true;
   }
   // What was decided stands, parts of it one by one too; of a danger only when

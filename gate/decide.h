@@ -45,6 +45,8 @@ struct ApproveRequest {
   // Leave what was rejected; of what was decided in parts, approve the rest
   // (commit -a).
   bool keep_rejected = false;
+  // With keep_rejected: what was approved before is approved anew, now.
+  bool renew = false;
   Signature by;
 };
 struct ApproveReport {

@@ -206,6 +206,14 @@ approvals() {
   seq 1 9 >r && git add -A && git commit -qm r
   sl run --quiet -- sh -c 'sed -i s/^5$/five/ r'
   sl reject r --reason 'numbers stay numbers'
+  # Neither `--all` nor a directory takes it along, its own name does.
+  sl approve --all . >"$T/out" 2>/dev/null
+  grep -qx '  w' "$T/out" || fail "an approval was not renewed: $(cat "$T/out")"
+  grep -A1 'rejected before' "$T/out" | grep -qx '  r' || fail "$(cat "$T/out")"
+  same rejected "$(sl status --json | jq -r '.changes[] | select(.path == "r").decision')"
+  sl approve r >/dev/null 2>&1
+  same approved "$(sl status --json | jq -r '.changes[] | select(.path == "r").decision')"
+  sl reject r --reason 'numbers stay numbers'
   sl run --quiet -- cat /run/stoplog/rejections >"$T/notes"
   grep -q 'r: numbers stay numbers' "$T/notes" || fail "$(cat "$T/notes")"
   sl run --quiet -- sh -c 'echo >/run/stoplog/rejections' 2>/dev/null &&
