@@ -403,6 +403,8 @@ Result<fs::Mark> Core::commit_base(fs::Position reviewed,
                                    const std::vector<fs::BaseChange>& changes) {
   fs::Mark mark = TRY(session_->tree().commit_base(reviewed, changes));
   session_->server().drain();
+  // Whoever asked notes next that the draft knows, and syncs that.
+  TRY(session_->tree().fsync());
   record_drift(drift_.committed(changes));
   return mark;
 }

@@ -90,8 +90,8 @@ Result<Standing> Disk::look_open(int fd, const sys::Stat& seen) const {
   for (const std::string& name : TRY(sys::flistxattr(fd)))
     if (fs::is_kept_xattr(name))
       state.xattrs.emplace(name, TRY(sys::fgetxattr(fd, name)));
-  auto content = TRY(snapshot::file_content(TRY(sys::dup(fd))));
-  Sha256Digest digest = TRY(snapshot::content_digest(*content));
+  Sha256Digest digest =
+      TRY(snapshot::content_digest(snapshot::OpenContent(fd, seen)));
   standing.node = node_of(state, digest);
   return standing;
 }
@@ -199,14 +199,21 @@ Status Disk::set_attributes(int path_fd, const Node& node,
   return {};
 }
 
-Status Disk::set_new_attributes(int fd, const Node& node,
-                                std::vector<std::string>* missed) const {
+Result<sys::Stat> Disk::set_new_attributes(
+    int fd, const Node& node, std::vector<std::string>* missed) const {
+  TRY(step("futimens"));
+  TRY(sys::futimens(fd, {0, UTIME_OMIT}, node.mtime));
   sys::Stat now = TRY(sys::fstat(fd));
-  if (now.uid != node.uid || now.gid != node.gid) {
+  bool owned = now.uid == node.uid && now.gid == node.gid;
+  // Most are as they were made.
+  if (owned && (now.mode & 07777) == node.mode && node.xattrs.empty())
+    return now;
+  if (!owned) {
     TRY(step("fchown"));
-    Status owned = sys::fchown(fd, node.uid, node.gid);
-    if (!owned && !not_permitted(owned.error())) return owned;
-    if (!owned) {
+    Status given = sys::fchown(fd, node.uid, node.gid);
+    if (!given && !not_permitted(given.error()))
+      return std::unexpected(given.error());
+    if (!given) {
       missed->push_back(fmt::format("owner {}:{}", node.uid, node.gid));
       (void)sys::fchown(fd, static_cast<uid_t>(-1), node.gid);
     }
@@ -214,13 +221,13 @@ Status Disk::set_new_attributes(int fd, const Node& node,
   for (const auto& [name, value] : node.xattrs) {
     TRY(step("fsetxattr"));
     Status set = sys::fsetxattr(fd, name, value);
-    if (!set && !not_permitted(set.error())) return set;
+    if (!set && !not_permitted(set.error()))
+      return std::unexpected(set.error());
     if (!set) missed->push_back("attribute " + name);
   }
   TRY(step("fchmod"));
   TRY(sys::fchmod(fd, node.mode));
-  TRY(step("futimens"));
-  return sys::futimens(fd, {0, UTIME_OMIT}, node.mtime);
+  return sys::fstat(fd);
 }
 
 Status Disk::set_mtime(int path_fd, const timespec& mtime) const {

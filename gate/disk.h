@@ -83,9 +83,9 @@ class Disk {
   Status set_attributes(int path_fd, const Node& node, const timespec* mtime,
                         std::vector<std::string>* missed) const;
   // The same for a regular file just made by us, by its own fd: nothing but
-  // what `node` has needs to be set, and nothing taken off.
-  Status set_new_attributes(int fd, const Node& node,
-                            std::vector<std::string>* missed) const;
+  // what `node` has needs to be set, and nothing taken off. What it is then.
+  Result<sys::Stat> set_new_attributes(int fd, const Node& node,
+                                       std::vector<std::string>* missed) const;
   Status set_mtime(int path_fd, const timespec& mtime) const;
   // A file that appears whole under `name`; synced unless a syncfs follows.
   Status write_file(int dir, const std::string& name, std::string_view bytes,

@@ -5,6 +5,7 @@
 
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/parallel.h"
 #include "gate/aside.h"
 #include "gate/clearing.h"
 #include "gate/commits.h"
@@ -154,29 +155,54 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
   return commit;
 }
 
-// The commit is on record; what was written to an old file after it was packed
-// is kept beside it, and named in a warning.
+namespace {
+
+// Was it written to since it was verified? Other names of it are edited as
+// ever.
+bool is_late(const Item& item, const sys::Stat& now) {
+  const timespec& then = item.old_stat->mtime;
+  return now.nlink <= 1 &&
+         (then.tv_sec != now.mtime.tv_sec ||
+          then.tv_nsec != now.mtime.tv_nsec || item.old_stat->size != now.size);
+}
+
+}  // namespace
+
+// The commit is on record. What was written to an old file after it was packed
+// is kept beside it, and named in a warning; the others go.
 Status keep_late_writes(const Ground& ground, const Disk& disk,
                         const SwitchRecord& record, const StageSet& stages,
                         CommitRecord& commit) {
+  constexpr size_t kRun = 32;
+  std::vector<const LiveOp*> old;
   for (const LiveOp& live : record.ops) {
     const Item& item = record.items[live.op.item];
-    if (!holds_old(live) || !item.old->is_file() || !item.old_stat) continue;
-    std::string slot = std::to_string(live.op.slot);
-    int stage = stages.fd(live.stage);
-    auto stat = TRY(disk.statat(stage, slot));
-    // Other names of it are edited as ever.
-    if (!stat || stat->nlink > 1) continue;
-    const timespec &then = item.old_stat->mtime, &now = stat->mtime;
-    if (then.tv_sec == now.tv_sec && then.tv_nsec == now.tv_nsec &&
-        item.old_stat->size == stat->size)
-      continue;
-    Guard guard = TRY(Guard::take(disk, stage, slot));
-    auto content = TRY(snapshot::file_content(TRY(sys::dup(guard.fd()))));
-    Left left{live.op.path,
+    if (holds_old(live) && item.old->is_file() && item.old_stat)
+      old.push_back(&live);
+  }
+  std::vector<char> late(old.size());
+  TRY(parallel_for((old.size() + kRun - 1) / kRun, 0,
+                   [&](size_t run) -> Status {
+                     size_t end = std::min(old.size(), (run + 1) * kRun);
+                     for (size_t i = run * kRun; i < end; ++i) {
+                       std::string slot = std::to_string(old[i]->op.slot);
+                       int stage = stages.fd(old[i]->stage);
+                       auto stat = TRY(disk.statat(stage, slot));
+                       if (!stat) continue;
+                       late[i] = is_late(record.items[old[i]->op.item], *stat);
+                       if (!late[i]) TRY(disk.unlinkat(stage, slot));
+                     }
+                     return {};
+                   }));
+  for (size_t i = 0; i < old.size(); ++i) {
+    if (!late[i]) continue;
+    Guard guard = TRY(Guard::take(disk, stages.fd(old[i]->stage),
+                                  std::to_string(old[i]->op.slot)));
+    snapshot::OpenContent content(guard.fd(), guard.stat());
+    Left left{old[i]->op.path,
               "was written to by a program that had opened it before it was "
               "replaced",
-              TRY(ground.objects->put(*content))};
+              TRY(ground.objects->put(content))};
     TRY(note_kept(ground.state, disk, left));
     commit.warnings.push_back(left.text());
   }
@@ -261,7 +287,10 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
     return report;
   }
   Switcher switcher(disk, ground.root, record, stages, {});
-  if (TRY(pending.aborted())) {
+  // The switch record is written when all that it speaks of is on the disk. One
+  // whose stage is not there comes from a disk that kept the later and lost the
+  // earlier, and then nothing was moved yet.
+  if (TRY(pending.aborted()) || !TRY(switcher.is_stage_whole())) {
     report.what = RecoverReport::What::kBack;
     report.left =
         TRY(roll_back(ground, disk, pending, record, stages, switcher));

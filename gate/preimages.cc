@@ -72,8 +72,8 @@ class Packer {
   Status with_content(const LiveOp& live, const Add& add) const {
     Guard guard = TRY(Guard::take(disk_, stages_.fd(live.stage),
                                   std::to_string(live.op.slot)));
-    auto content = TRY(snapshot::file_content(TRY(sys::dup(guard.fd()))));
-    Sha256Digest digest = TRY(add(*content));
+    Sha256Digest digest =
+        TRY(add(snapshot::OpenContent(guard.fd(), guard.stat())));
     if (digest == *record_.items[live.op.item].old->sha256 && !guard.busy() &&
         !guard.is_wanted())
       return {};

@@ -68,9 +68,19 @@ Result<RelPath> StageSet::top_of(const RelPath& dir, uint64_t mount) {
 }
 
 Result<uint32_t> StageSet::stage_for(const RelPath& path) {
+  // Most paths lie in the directory of the one before.
+  std::string_view dir = path.str();
+  dir = dir.substr(0, dir.rfind('/') == dir.npos ? 0 : dir.rfind('/'));
+  if (asked_ && asked_->first == dir) return asked_->second;
   uint64_t mount = TRY(mount_of(path.parent()));
-  if (auto known = by_mount_.find(mount); known != by_mount_.end())
-    return known->second;
+  auto known = by_mount_.find(mount);
+  uint32_t stage =
+      known != by_mount_.end() ? known->second : TRY(add_stage(path, mount));
+  asked_ = {std::string(dir), stage};
+  return stage;
+}
+
+Result<uint32_t> StageSet::add_stage(const RelPath& path, uint64_t mount) {
   StagePlace place;
   sys::Stat state = TRY(sys::fstat(pending_));
   place.in_state = in_state_ && state.mount_id == mount;
@@ -79,6 +89,10 @@ Result<uint32_t> StageSet::stage_for(const RelPath& path) {
   places_.push_back(std::move(place));
   by_mount_.emplace(mount, stage);
   return stage;
+}
+
+bool StageSet::is_in_state() const {
+  return std::ranges::any_of(places_, &StagePlace::in_state);
 }
 
 std::vector<RelPath> StageSet::in_tree() const {
@@ -205,14 +219,16 @@ void StageSet::note_missed(const Item& item,
 
 Result<StageSet::Made> StageSet::make_file(int dir, const std::string& name,
                                            const Item& item) const {
-  Fd fd = TRY(disk_.openat(dir, name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  // Nobody else can reach the stage: it may have its own mode at once.
+  Fd fd = TRY(disk_.openat(dir, name, O_RDWR | O_CREAT | O_EXCL,
+                           item.fresh->mode & 0777));
   Sha256Digest digest = TRY(disk_.write_content(fd.get(), *item.content));
   if (digest != *item.fresh->sha256)
     return fail(Code::kDrift, "{} is not what was approved",
                 quote_name(item.path.str()));
   Made made;
-  TRY(disk_.set_new_attributes(fd.get(), *item.fresh, &made.missed));
-  made.stat = TRY(sys::fstat(fd.get()));
+  made.stat =
+      TRY(disk_.set_new_attributes(fd.get(), *item.fresh, &made.missed));
   return made;
 }
 

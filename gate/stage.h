@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class StageSet {
   // nearest one above that exists.
   Result<uint32_t> stage_for(const RelPath& path);
   const std::vector<StagePlace>& places() const { return places_; }
+  // One of them stands in the state directory.
+  bool is_in_state() const;
   // The in-tree ones, for the intent.
   std::vector<RelPath> in_tree() const;
 
@@ -57,6 +60,7 @@ class StageSet {
  private:
   Result<uint64_t> mount_of(const RelPath& dir);
   Result<RelPath> top_of(const RelPath& dir, uint64_t mount);
+  Result<uint32_t> add_stage(const RelPath& path, uint64_t mount);
   Status make_one(uint32_t stage);
   Status probe(int dir) const;
   // The directory within a stage that was used last. One thread's.
@@ -96,6 +100,7 @@ class StageSet {
   bool in_state_;
   std::map<RelPath, uint64_t> mounts_;     // of existing directories
   std::map<uint64_t, uint32_t> by_mount_;  // mount -> stage
+  std::optional<std::pair<std::string, uint32_t>> asked_;  // stage_for()'s last
   std::vector<StagePlace> places_;
   std::vector<Fd> dirs_;
   std::vector<uint32_t> stage_of_;  // by item, while they are filled

@@ -24,15 +24,22 @@ constexpr const char* kSaved = "was saved by another program during the commit";
 
 std::string name_in(const RelPath& path) { return std::string(path.name()); }
 
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// A number may be given to somebody's new file as soon as ours is removed; the
+// time of birth tells them apart.
+bool is_same_file(const sys::Stat& a, const sys::Stat& b) {
+  return identity_of(a) == identity_of(b) && same_time(a.btime, b.btime);
+}
+
 // Nothing moved since it was verified, and the verification was not so soon
 // after a change that the clock could hide another one behind it.
 bool is_unmoved(const sys::Stat& seen, const sys::Stat& now) {
-  auto same = [](const timespec& a, const timespec& b) {
-    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-  };
   timespec clock = Clock::real().now();
   return seen.ino == now.ino && seen.dev == now.dev && seen.size == now.size &&
-         same(seen.mtime, now.mtime) && same(seen.ctime, now.ctime) &&
+         same_time(seen.mtime, now.mtime) && same_time(seen.ctime, now.ctime) &&
          seen.ctime.tv_sec + 2 < clock.tv_sec;
 }
 
@@ -146,16 +153,28 @@ Status Switcher::set_aside(const LiveOp& live, int dir,
   return {};
 }
 
+Switcher::CameOut Switcher::exchange(const LiveOp& live, int dir,
+                                     const std::string& name, Identity expected,
+                                     std::optional<sys::Stat> in) {
+  if (!in) in = TRY(disk_.statat(stage(live), slot(live)));
+  if (!in) return fail_errno(ENOENT);
+  // Without a time of birth it is kept open, so that its number is not given
+  // to somebody's new file meanwhile.
+  Fd alive;
+  if (in->btime.tv_sec == 0)
+    alive = TRY(disk_.openat(stage(live), slot(live), O_PATH));
+  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  auto out = TRY(disk_.statat(stage(live), slot(live)));
+  if (out && identity_of(*out) == expected) return out;
+  TRY(exchange_back(live, dir, name, *in, out.value_or(sys::Stat{})));
+  return std::nullopt;
+}
+
 // Each save that comes out is newer than the one before, and goes back in: it
 // ends when what comes out is what was put in last.
-Result<bool> Switcher::exchange(const LiveOp& live, int dir,
-                                const std::string& name, Identity expected) {
-  // Open, so that its number is not given to somebody's new file meanwhile.
-  Fd alive = TRY(disk_.openat(stage(live), slot(live), O_PATH));
-  Identity in = gate::identity_of(TRY(sys::fstat(alive.get())));
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
-  Identity out = TRY(identity_at(stage(live), slot(live)));
-  if (out == expected) return true;
+Status Switcher::exchange_back(const LiveOp& live, int dir,
+                               const std::string& name, sys::Stat in,
+                               sys::Stat out) {
   for (int i = 0; i < kMaxAsides; ++i) {
     TRY(set_aside(live, stage(live), slot(live)));
     Status back =
@@ -163,22 +182,25 @@ Result<bool> Switcher::exchange(const LiveOp& live, int dir,
     if (!back && back.error().err() == ENOENT) {
       // Gone by now, as with editors that move a file away before they save.
       back = disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
-      if (back) return false;
+      if (back) return {};
       if (back.error().err() == EEXIST) continue;
     }
-    if (!back) return std::unexpected(back.error());
-    Identity came = TRY(identity_at(stage(live), slot(live)));
-    if (came == in) return false;
+    if (!back) return back;
+    sys::Stat came =
+        TRY(disk_.statat(stage(live), slot(live))).value_or(sys::Stat{});
+    if (is_same_file(came, in)) return {};
     in = out;
     out = came;
   }
-  return false;
+  return {};
 }
 
-Result<bool> Switcher::take_out(const LiveOp& live, int dir,
-                                const std::string& name, Identity expected) {
+Switcher::CameOut Switcher::take_out(const LiveOp& live, int dir,
+                                     const std::string& name,
+                                     Identity expected) {
   TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
-  if (TRY(identity_at(stage(live), slot(live))) == expected) return true;
+  auto out = TRY(disk_.statat(stage(live), slot(live)));
+  if (out && identity_of(*out) == expected) return out;
   TRY(set_aside(live, stage(live), slot(live)));
   // Where there is a newer one by now, this one stays in the stage, and is
   // kept and named.
@@ -186,29 +208,31 @@ Result<bool> Switcher::take_out(const LiveOp& live, int dir,
       disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
   if (!back && back.error().err() != EEXIST)
     return std::unexpected(back.error());
-  return false;
+  return std::nullopt;
 }
 
 // from -> name, the same once more.
-Result<bool> Switcher::move_over(const LiveOp& live, int dir,
-                                 const std::string& name, Identity expected) {
+Switcher::CameOut Switcher::move_over(const LiveOp& live, int dir,
+                                      const std::string& name,
+                                      Identity expected) {
   int from = TRY(parent(live.op.from));
   std::string before = name_in(live.op.from);
   TRY(disk_.rename(from, before, dir, name, RENAME_NOREPLACE));
   if (item(live).old->is_dir()) forget(live.op.from);
-  if (TRY(identity_at(dir, name)) == expected) return true;
+  auto out = TRY(disk_.statat(dir, name));
+  if (out && identity_of(*out) == expected) return out;
   TRY(set_aside(live, dir, name));
   Status back = disk_.rename(dir, name, from, before, RENAME_NOREPLACE);
   if (!back && back.error().err() != EEXIST)
     return std::unexpected(back.error());
-  return false;
+  return std::nullopt;
 }
 
-Result<bool> Switcher::step(const LiveOp& live, int dir,
-                            const std::string& name, Identity expected) {
+Switcher::CameOut Switcher::step(const LiveOp& live, int dir,
+                                 const std::string& name, Identity expected) {
   switch (live.op.kind) {
     case Kind::kSwap:
-      return exchange(live, dir, name, expected);
+      return exchange(live, dir, name, expected, record_.now[live.op.item]);
     case Kind::kMove:
       return move_over(live, dir, name, expected);
     default:
@@ -262,12 +286,10 @@ Status Switcher::leave_guarded(const LiveOp& live, int dir,
     std::string what = difference(*item.old, standing.node);
     if (!what.empty()) return drifted(live, what);
   }
-  if (!TRY(step(live, dir, name, gate::identity_of(now))))
-    return drifted(live, kSaved);
-  auto out = moves ? TRY(disk_.statat(dir, name))
-                   : TRY(disk_.statat(stage(live), slot(live)));
-  bool other = !out || out->mode != now.mode || out->uid != now.uid ||
-               out->gid != now.gid;
+  auto out = TRY(step(live, dir, name, gate::identity_of(now)));
+  if (!out) return drifted(live, kSaved);
+  bool other =
+      out->mode != now.mode || out->uid != now.uid || out->gid != now.gid;
   if (!other && !guard.is_wanted()) {
     if (guard.holds()) sealed_.insert(live.op.item);
     return {};

@@ -59,6 +59,9 @@ class Switcher {
   Result<std::optional<Left>> advance(const LiveOp& live);
   // Names of files that were there before still are: else what changed.
   Result<std::vector<Drift>> broken_links();
+  // In a recovery: what was staged and has not been put in place is what was
+  // approved. False when a disk lost what it had said was on it.
+  Result<bool> is_stage_whole();
   // The directories worked in are still where they were: else a sentence.
   Result<std::optional<std::string>> moved_parent();
 
@@ -90,19 +93,23 @@ class Switcher {
   }
   void forget(const RelPath& path);
 
-  // slot <-> name. True when `expected` came out; else the name has what it
-  // had, or a later save.
-  Result<bool> exchange(const LiveOp& live, int dir, const std::string& name,
-                        Identity expected);
+  // slot <-> name. What came out, when that is `expected`; else the name has
+  // what it had, or a later save. `in`: what is in the slot, when that is
+  // known.
+  using CameOut = Result<std::optional<sys::Stat>>;
+  CameOut exchange(const LiveOp& live, int dir, const std::string& name,
+                   Identity expected, std::optional<sys::Stat> in = {});
+  Status exchange_back(const LiveOp& live, int dir, const std::string& name,
+                       sys::Stat in, sys::Stat out);
   // name -> slot, the same.
-  Result<bool> take_out(const LiveOp& live, int dir, const std::string& name,
-                        Identity expected);
+  CameOut take_out(const LiveOp& live, int dir, const std::string& name,
+                   Identity expected);
   // from -> name, the same.
-  Result<bool> move_over(const LiveOp& live, int dir, const std::string& name,
-                         Identity expected);
-  // The one of these three that the op is; and back.
-  Result<bool> step(const LiveOp& live, int dir, const std::string& name,
+  CameOut move_over(const LiveOp& live, int dir, const std::string& name,
                     Identity expected);
+  // The one of these three that the op is; and back.
+  CameOut step(const LiveOp& live, int dir, const std::string& name,
+               Identity expected);
   Status step_back(const LiveOp& live, int dir, const std::string& name);
   Status set_aside(const LiveOp& live, int dir, const std::string& name);
   // Of a regular file, held still while it leaves.

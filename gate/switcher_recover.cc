@@ -138,7 +138,7 @@ Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
     open.mode |= 0700;
     TRY(set_node(dir, name, open));
   }
-  bool good = TRY(take_out(live, dir, name, want));
+  bool good = TRY(take_out(live, dir, name, want)).has_value();
   forget(live.op.path);
   if (!good) return left(live, kEdited);
   if (live.op.moving) return std::nullopt;
@@ -187,6 +187,22 @@ Switcher::MaybeLeft Switcher::change_attributes(const LiveOp& live,
   if (!ours) return left(live, kEdited);
   TRY(set_node(dir, name, to));
   return std::nullopt;
+}
+
+Result<bool> Switcher::is_stage_whole() {
+  for (const LiveOp& live : record_.ops) {
+    bool staged = live.op.kind == Kind::kPut || live.op.kind == Kind::kSwap;
+    if (!staged || live.op.moving || shares_.contains(live.op.item)) continue;
+    Identity there = TRY(identity_at(stage(live), slot(live)));
+    // After an exchange the old thing is there.
+    if (!there.known() && live.op.kind == Kind::kSwap) return false;
+    if (there != live.fresh_id) continue;
+    auto whole = is_staged_tree(live.op.item, stage(live), slot(live));
+    // What its owner may not read cannot be looked at.
+    if (!whole && whole.error().err() == EACCES) continue;
+    if (!TRY(std::move(whole))) return false;
+  }
+  return true;
 }
 
 Switcher::MaybeLeft Switcher::advance(const LiveOp& live) {
@@ -256,7 +272,7 @@ Switcher::MaybeLeft Switcher::advance_take(const LiveOp& live) {
     }
     return left(live, kEdited);
   }
-  bool good = TRY(take_out(live, dir, name, at));
+  bool good = TRY(take_out(live, dir, name, at)).has_value();
   forget(live.op.path);
   if (!good) return left(live, kEdited);
   if (!guard.is_wanted() && TRY(is_old(live, stage(live), slot(live))))

@@ -100,6 +100,9 @@ class Transaction {
         live.fresh_id = gate::identity_of(*record_.now[live.op.item]);
     record_.items = std::move(plan_.items);
     TRY(stages_->sync());
+    // The draft lies there, too: after a loss of power it must not be older
+    // than the commit that it is told of.
+    if (!stages_->is_in_state()) TRY(disk_.syncfs(ground_.state));
     return pending_->write_switch(record_);
   }
 
@@ -220,19 +223,14 @@ class Transaction {
 
 Result<Fd> lock_root(const Ground& ground) {
   Fd fd = TRY(sys::openat(ground.root, ".", O_RDONLY | O_DIRECTORY));
-  auto until = Clock::now() + ground.lock_wait;
-  for (;;) {
-    Status locked = sys::flock(fd.get(), LOCK_EX | LOCK_NB);
-    if (locked) return fd;
-    if (locked.error().err() != EWOULDBLOCK)
-      return std::unexpected(locked.error());
-    if (Clock::now() >= until)
-      return std::unexpected(
-          Error(Code::kRolledBack,
-                "another commit is running on this workspace", EWOULDBLOCK)
-              .with_hint("try again when it is done"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  Status locked = sys::flock_within(fd.get(), LOCK_EX, ground.lock_wait);
+  if (locked) return fd;
+  if (locked.error().err() != EWOULDBLOCK)
+    return std::unexpected(std::move(locked.error()));
+  return std::unexpected(Error(Code::kRolledBack,
+                               "another commit is running on this workspace",
+                               EWOULDBLOCK)
+                             .with_hint("try again when it is done"));
 }
 
 Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,

@@ -135,50 +135,49 @@ Result<Sha256Digest> content_digest(const fs::Content& content) {
   return hasher.finish();
 }
 
+Result<size_t> OpenContent::read(uint64_t offset,
+                                 std::span<std::byte> out) const {
+  if (offset >= seen_.size) return size_t{0};
+  size_t want = std::min<uint64_t>(out.size(), seen_.size - offset);
+  size_t got = TRY(sys::pread_full(fd_, out.first(want), offset));
+  sys::Stat now = TRY(sys::fstat(fd_));
+  if (got != want || now.size != seen_.size ||
+      now.mtime.tv_sec != seen_.mtime.tv_sec ||
+      now.mtime.tv_nsec != seen_.mtime.tv_nsec)
+    return std::unexpected(
+        Error(Code::kDrift, "file changed while it was read", EIO));
+  return got;
+}
+
+std::vector<fs::Content::Range> OpenContent::data() const {
+  // Only a file with fewer blocks than bytes can have a hole: no seeking in
+  // the common case.
+  if (seen_.blocks * 512 >= seen_.size) return Content::data();
+  std::vector<Range> ranges;
+  off_t size = static_cast<off_t>(seen_.size);
+  for (off_t at = 0; at < size;) {
+    off_t start = ::lseek(fd_, at, SEEK_DATA);
+    if (start < 0 && errno == ENXIO) break;
+    if (start < 0) return Content::data();
+    off_t end = ::lseek(fd_, start, SEEK_HOLE);
+    if (end < 0) return Content::data();
+    end = std::min(end, size);
+    ranges.push_back(
+        {static_cast<uint64_t>(start), static_cast<uint64_t>(end - start)});
+    at = end;
+  }
+  return ranges;
+}
+
 namespace {
 
-class FileContent : public fs::Content {
+class FileContent : public OpenContent {
  public:
-  FileContent(Fd fd, const sys::Stat& seen) : fd_(std::move(fd)), seen_(seen) {}
-  uint64_t size() const override { return seen_.size; }
-
-  Result<size_t> read(uint64_t offset,
-                      std::span<std::byte> out) const override {
-    if (offset >= seen_.size) return size_t{0};
-    size_t want = std::min<uint64_t>(out.size(), seen_.size - offset);
-    size_t got = TRY(sys::pread_full(fd_.get(), out.first(want), offset));
-    sys::Stat now = TRY(sys::fstat(fd_.get()));
-    if (got != want || now.size != seen_.size ||
-        now.mtime.tv_sec != seen_.mtime.tv_sec ||
-        now.mtime.tv_nsec != seen_.mtime.tv_nsec)
-      return std::unexpected(
-          Error(Code::kDrift, "file changed while it was read", EIO));
-    return got;
-  }
-
-  std::vector<Range> data() const override {
-    // Only a file with fewer blocks than bytes can have a hole: no seeking in
-    // the common case.
-    if (seen_.blocks * 512 >= seen_.size) return Content::data();
-    std::vector<Range> ranges;
-    off_t size = static_cast<off_t>(seen_.size);
-    for (off_t at = 0; at < size;) {
-      off_t start = ::lseek(fd_.get(), at, SEEK_DATA);
-      if (start < 0 && errno == ENXIO) break;
-      if (start < 0) return Content::data();
-      off_t end = ::lseek(fd_.get(), start, SEEK_HOLE);
-      if (end < 0) return Content::data();
-      end = std::min(end, size);
-      ranges.push_back(
-          {static_cast<uint64_t>(start), static_cast<uint64_t>(end - start)});
-      at = end;
-    }
-    return ranges;
-  }
+  FileContent(Fd fd, const sys::Stat& seen)
+      : OpenContent(fd.get(), seen), owned_(std::move(fd)) {}
 
  private:
-  Fd fd_;
-  sys::Stat seen_;
+  Fd owned_;
 };
 
 class MemoryContent : public fs::Content {

@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/result.h"
+#include "base/sys_file.h"
 #include "fs/view.h"
 
 namespace stoplog::snapshot {
@@ -55,6 +56,20 @@ using ContentSink =
 Status for_each_piece(const fs::Content& content, const ContentSink& sink);
 
 Result<Sha256Digest> content_digest(const fs::Content& content);
+
+// Content of a regular file that is open for as long as this is used, `seen`
+// being its stat. What moves while it is read is told as below.
+class OpenContent : public fs::Content {
+ public:
+  OpenContent(int fd, const sys::Stat& seen) : fd_(fd), seen_(seen) {}
+  uint64_t size() const override { return seen_.size; }
+  Result<size_t> read(uint64_t offset, std::span<std::byte> out) const override;
+  std::vector<Range> data() const override;
+
+ private:
+  int fd_;
+  sys::Stat seen_;
+};
 
 // Content of an open regular file, with its holes. A size or mtime that moves
 // while it is read is Code::kDrift with EIO.

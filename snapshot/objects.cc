@@ -184,8 +184,9 @@ Status ObjectStore::get_into(const Sha256Digest& id, int fd) {
 
 Result<std::shared_ptr<const fs::Content>> ObjectStore::content(
     const Sha256Digest& id) {
-  if (TRY(size(id)) <= kInMemory)
-    return memory_content(TRY(get(id, kInMemory)));
+  auto small = get(id, kInMemory);
+  if (small) return memory_content(std::move(*small));
+  if (small.error().err() != EFBIG) return std::unexpected(small.error());
   NewFile file = TRY(NewFile::create(loose_.get()));
   TRY(get_into(id, file.fd()));
   return file_content(TRY(sys::dup(file.fd())));

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The power goes away during a commit: of what was written to the disk since its
+# last flush all is there, or some, or a part of some. After the next command
+# the real tree is all old or all new, and the draft knows which.
+# ctest: timeout 600
+. "$(dirname "$0")/lib.sh" || exit 1
+needs jq git python3 mkfs.ext4
+needs_fuse
+[ "$(id -u)" -eq 0 ] || skip 'only root can mount'
+[ -n "${STOPLOG_TEST_INSIDE:-}" ] || skip 'no mount namespace for the disk'
+
+SIZE=$((64 << 20))
+loss() { python3 "$TOP/tests/power_loss.py" "$@"; }
+
+begin_disk() {
+  mkdir -p "$T/dev" "$T/m"
+  "$BUILD/tests/logdisk" "$T/log" "$SIZE" "$T/dev" >"$T/ready" &
+  LOGDISK=$!
+  eventually grep -q ready "$T/ready"
+  mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$T/dev/disk"
+  mount -o loop "$T/dev/disk" "$T/m" || skip 'no loop device here'
+}
+end_disk() {
+  umount "$T/m"
+  umount "$T/dev"
+  wait "$LOGDISK" || fail 'the disk failed'
+}
+no_daemon() { [ -z "$(stoplog_pids)" ]; }
+end_daemons() {
+  local pid
+  for pid in $(stoplog_pids); do kill "$pid" 2>/dev/null || true; done
+  eventually no_daemon
+}
+listing() {
+  (cd "$W" && find . -path ./.git -prune -o -printf '%p %y %m %n %l ' \
+    \( -type f -exec sha256sum {} \; -o -printf '\n' \) | LC_ALL=C sort)
+}
+changes() { sl status --json 2>/dev/null | jq -r '.changes[] | .kind + " " + .path'; }
+
+# A commit of a bit of everything, beneath $T/m; OLD and NEW are its two sides,
+# HELD what is reviewed, BEGIN and END entries of the log before and after it.
+commit_on_disk() {
+  begin_disk
+  mkdir "$T/m/state"
+  export XDG_STATE_HOME=$T/m/state
+  if [ "$1" = elsewhere ]; then
+    # Another mount: the stage is in the workspace.
+    mkdir "$T/state"
+    mount --bind "$T/m/state" "$T/state"
+    export XDG_STATE_HOME=$T/state
+  fi
+  workspace "$T/m/w"
+  local i
+  for i in $(seq 12); do seq "$i" "$((i * 100))" >"old$i"; done
+  mkdir -p dir/sub && echo x >dir/sub/x && ln -s old1 link && ln old12 twin
+  git add -A && git commit -qm more
+  sync -f .
+  OLD=$(listing)
+  sl run --quiet -- sh -c '
+    for i in 1 2 3 4 5; do seq $i $((i * 150)) >old$i; done
+    rm old6 old7; mv old8 dir/old8; chmod 600 old9; mv dir/sub moved
+    mkdir -p n/e/w; for i in 1 2 3 4; do seq $i 5000 >n/e/w/$i; done
+    rm link; ln -s old2 link; ln old10 n/tenth; rm old11; mkdir old11; echo i >old11/in'
+  HELD=$(changes)
+  sl approve --all --danger >/dev/null 2>&1
+  # The draft is on the disk; what follows is the commit's own.
+  if [ "$2" = synced ]; then sync -f .; fi
+  local begin
+  begin=$(stat -c %s "$T/log")
+  sl commit >/dev/null 2>&1
+  NEW=$(listing)
+  end_daemons
+  cd "$T"
+  if [ "$1" = elsewhere ]; then umount "$T/state"; fi
+  end_disk
+  read -r BEGIN END <<<"$(loss count "$T/log" "$begin")"
+}
+
+# After CUT entries, with SEED: what the next command makes of it.
+check_cut() {
+  local where=$1 cut=$2 seed=$3 now
+  loss make "$T/log" "$SIZE" "$T/image" "$cut" "$seed"
+  mount -o loop "$T/image" "$T/m"
+  if [ "$where" = elsewhere ]; then mount --bind "$T/m/state" "$T/state"; fi
+  cd "$W"
+  sl status >"$T/out" 2>&1 || fail "cut $cut, seed $seed: $(cat "$T/out")"
+  ! grep -q 'damaged' "$T/out" || fail "cut $cut, seed $seed: $(cat "$T/out")"
+  now=$(listing)
+  case $now in
+  "$OLD") old=$((old + 1)) ;;
+  "$NEW") new=$((new + 1)) ;;
+  *) fail "cut $cut, seed $seed: a mixture: $(diff <(echo "$OLD") <(echo "$now"))" ;;
+  esac
+  test -z "$(find . -name '.stoplog*' -not -name .stoplog.toml)" || fail "cut $cut: a temporary file remains"
+  if [ "$now" = "$NEW" ]; then
+    same '' "$(changes)" "cut $cut, seed $seed: committed and still held"
+  elif [ "$4" = synced ]; then
+    same "$HELD" "$(changes)" "cut $cut, seed $seed: neither committed nor held"
+  fi
+  sl log --verify >/dev/null
+  if [ "$now" = "$NEW" ] && [ $((new % 8)) -eq 1 ]; then
+    sl undo >/dev/null 2>&1
+    same "$OLD" "$(listing)" "cut $cut, seed $seed: after the undo"
+  fi
+  cd "$T"
+  if [ "$where" = elsewhere ]; then umount "$T/state"; fi
+  umount "$T/m"
+}
+
+# Some forty cuts all over the commit, each as it was written and with losses.
+power_lost() {
+  local cut step seed
+  T=$T/$1-$2
+  mkdir "$T"
+  commit_on_disk "$1" "$2"
+  old=0 new=0
+  [ $((END - BEGIN)) -gt 20 ] || fail "nothing was written: $BEGIN to $END"
+  step=$(((END - BEGIN) / 40 + 1))
+  for ((cut = BEGIN; cut <= END; cut += step)); do
+    for seed in 0 "$cut"; do check_cut "$1" "$cut" "$seed" "$2"; done
+  done
+  check_cut "$1" "$END" 0 "$2"
+  echo "$1, $2: entries $BEGIN to $END: $old old, $new new"
+  [ "$old" -gt 0 ] && [ "$new" -gt 0 ] || fail 'only one side was seen'
+}
+(power_lost beside synced)
+(power_lost elsewhere synced)
+(power_lost beside unsynced)
