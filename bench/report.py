@@ -19,6 +19,10 @@ def ratio(value):
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
+def spread(row):
+    return (row["max"] - row["min"]) / 2 / row["median"]
+
+
 def rows(samples):
     """One dictionary for each workload, part and view."""
     out = []
@@ -38,7 +42,7 @@ def rows(samples):
 def table(samples):
     names = list(dict.fromkeys(v for views in samples.values() for v in views))
     lines = []
-    head = f"{'workload':36}" + "".join(f"{n:>26}" for n in names)
+    head = f"{'workload':36}" + "".join(f"{n:>31}" for n in names)
     lines += [head, "-" * len(head)]
     by = {(r["workload"], r["part"], r["view"]): r for r in rows(samples)}
     for workload, part in samples:
@@ -52,11 +56,14 @@ def table(samples):
             else:
                 text = (f"{seconds(row['median'])}  "
                         f"{ratio(row['ratio_min'])}/{ratio(row['ratio_median'])}")
-            line += f"{text:>26}"
+            if row is not None:
+                text += f" ±{spread(row):.0%}"
+            line += f"{text:>31}"
         lines.append(line)
     lines.append("")
     lines.append("median time; ratio to the first column as minimum/median of "
-                 f"{max(r['rounds'] for r in rows(samples))} interleaved rounds")
+                 f"{max(r['rounds'] for r in rows(samples))} interleaved rounds; "
+                 "± half of the way from the least to the most")
     return "\n".join(lines)
 
 

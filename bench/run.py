@@ -18,6 +18,7 @@ import growth
 import launch
 import program
 import report
+import requests
 import tail
 import timeline
 import views
@@ -39,10 +40,11 @@ def parse(argv):
     p.add_argument("--files", type=int, help="files of the source tree; default 20000, quick 4000")
     p.add_argument("--only", metavar="TEXT", help="workloads whose name holds TEXT")
     p.add_argument("--views", metavar="NAMES", help="comma-separated; default all")
-    p.add_argument("--npm", metavar="DIR", help="a project with package-lock.json and a full cache")
     p.add_argument("--out", metavar="STEM", help="default build/bench/FILESYSTEM")
     p.add_argument("--stoplog", default="build/stoplog", help=argparse.SUPPRESS)
     p.add_argument("--ops", default="build/bench/bench_ops", help=argparse.SUPPRESS)
+    p.add_argument("--floor", default="build/bench/bench_floor", help=argparse.SUPPRESS)
+    p.add_argument("--fsd", default="build/tests/fsd", help=argparse.SUPPRESS)
     p.add_argument("--commit", default="build/bench/bench_commit", help=argparse.SUPPRESS)
     o = p.parse_args(argv)
     o.rounds = o.rounds or (3 if o.quick else 7)
@@ -54,7 +56,7 @@ def parse(argv):
     o.changed = 2000 if o.quick else 10000
     o.held = 20000 if o.quick else 100000
     o.stoplog, o.ops = os.path.abspath(o.stoplog), os.path.abspath(o.ops)
-    o.commit = os.path.abspath(o.commit)
+    o.commit, o.floor, o.fsd = (os.path.abspath(n) for n in (o.commit, o.floor, o.fsd))
     o.out = o.out or f"build/bench/{o.on}"
     return o
 
@@ -78,7 +80,7 @@ def one(view_class, workload, lower, place, options, samples):
         begin = time.monotonic()
         directory = view.open(lower, at)
         os.stat(directory)
-        if view_class is not views.Native:
+        if view_class.shows_lower and view_class is not views.Native:
             mounts = samples.setdefault(("mount", "until usable"), {})
             mounts.setdefault(view.name, []).append(time.monotonic() - begin)
         for part, took in workload.run(directory, options).items():
@@ -105,16 +107,28 @@ def chosen(options, missing):
             missing.append(f"{workload.name}: {workload.needs} is not installed")
         else:
             todo.append(workload)
-    if options.npm:
-        todo.append(workloads.Workload("npm", workloads.npm, tree="project", needs="npm"))
-    elif not options.only:
-        missing.append("npm ci: give a project with --npm DIR")
     return ready, todo
+
+
+def npm_workload(options, place, missing):
+    """`npm ci`, where npm and its registry are to be had."""
+    if options.quick and not options.only:
+        missing.append("npm ci: not with --quick")
+    elif not options.only or options.only in "npm":
+        if shutil.which("npm") is None:
+            missing.append("npm ci: npm is not installed")
+            return []
+        options.npm, why = workloads.npm_project(place)
+        if options.npm:
+            return [workloads.Workload("npm", workloads.npm, tree="project")]
+        missing.append(f"npm ci: {why}")
+    return []
 
 
 def measure(options, place, samples, missing):
     ready, todo = chosen(options, missing)
     lowers = make_lowers(place, options)
+    todo += npm_workload(options, place, missing)
     broken = set()
     for number in range(options.rounds):
         for workload in todo:
@@ -122,7 +136,7 @@ def measure(options, place, samples, missing):
             turn = ready[number % len(ready):] + ready[:number % len(ready)]
             for view_class in turn:
                 key = (view_class.name, workload.name)
-                if key in broken:
+                if key in broken or (workload.reads and not view_class.shows_lower):
                     continue
                 try:
                     one(view_class, workload, lowers[workload.tree], place, options, samples)
@@ -132,6 +146,8 @@ def measure(options, place, samples, missing):
                     said = said.decode(errors="replace") if isinstance(said, bytes) else said
                     missing.append(f"{workload.name} on {view_class.name}: {error} {said.strip()}")
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    if not options.only or options.only in "requests":
+        print(requests.table(requests.measure(options, place, lowers, missing)) + "\n")
     order = [v.name for v in views.ALL]
     for key, found in samples.items():
         samples[key] = {n: found[n] for n in order if n in found}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Marks, rollbacks and forks of a draft that holds many files, beside a mark in
 an empty draft and `cp -a` of the same files; an export beside tar and zstd of
-them.
+them; the replay of its journal beside `find` over as many files.
 
 A rollback near changes what was changed since the last mark, one file of all;
 one far goes to the first mark, where there was nothing, and back again. What
@@ -9,6 +9,7 @@ the plain tool takes is measured between them, so that both meet the same load.
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -75,6 +76,16 @@ class Timeline:
         pack = f"tar -cf - -C '{self.plain}' . | zstd -q -3 -T2 -o '{packed}'"
         self.add("export", "plain tool", clock(sh, "sh", "-c", pack))
         self.add("export", "stoplog", clock(call, "export", bundle))
+        # Without its daemon a draft is read from its journal, all of it.
+        call("unmount")
+        for pid in self.view.daemon_pids():
+            os.kill(pid, signal.SIGKILL)
+        while self.view.daemon_pids():
+            time.sleep(0.01)
+        one = os.path.relpath(next(os.path.join(d, f[0]) for d, _, f in os.walk(self.plain) if f),
+                              self.plain)
+        self.add("replay", "plain tool", clock(sh, "find", self.plain, "-newermt", "2099-01-01"))
+        self.add("replay", "stoplog", clock(call, "cat", one))
 
 
 def measure(options, place, samples, missing):

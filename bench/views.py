@@ -5,6 +5,7 @@ a class with
     unavailable()      None, or a sentence on why it cannot run here
     open(lower, at)    make the view; the directory to work in
     close()            take it down and remove what it held
+    shows_lower        False: it begins empty, for workloads that only make files
 
 A view is used by one round of one workload and then closed, so that no round
 sees what another one wrote.
@@ -20,6 +21,7 @@ from bed import sh
 class Native:
     """A plain copy on the same file system."""
     name = "native"
+    shows_lower = True
 
     def __init__(self, options):
         self.at = None
@@ -39,6 +41,7 @@ class Native:
 class Overlay:
     """A mount over `lower` with an upper directory beside it."""
     name = ""
+    shows_lower = True
 
     def __init__(self, options):
         self.at = None
@@ -90,6 +93,7 @@ class FuseOverlay(Overlay):
 class Stoplog:
     """`stoplog mount` over the lower tree, with state of its own."""
     name = "stoplog"
+    shows_lower = True
 
     def __init__(self, options):
         self.program = options.stoplog
@@ -154,4 +158,37 @@ class Stoplog:
         return pids
 
 
-ALL = [Native, KernelOverlay, FuseOverlay, Stoplog]
+class Floor:
+    """A FUSE file system in memory that does nothing else: what round trips
+    take here."""
+    name = "FUSE floor"
+    shows_lower = False
+
+    def __init__(self, options):
+        self.program = options.floor
+        self.process = None
+        self.at = None
+
+    def unavailable(self):
+        if not os.access(self.program, os.X_OK):
+            return f"{self.program} is not built"
+        return None if os.path.exists("/dev/fuse") else "no /dev/fuse"
+
+    def open(self, lower, at):
+        os.mkdir(at)
+        self.at = at
+        self.process = subprocess.Popen([self.program, at])
+        while not os.path.ismount(at):
+            if self.process.poll() is not None:
+                raise OSError(f"{self.program} ended with {self.process.returncode}")
+            time.sleep(0.001)
+        return at
+
+    def close(self):
+        sh("umount", "-l", self.at, check=False)
+        if self.process:
+            self.process.wait()
+        os.rmdir(self.at)
+
+
+ALL = [Native, KernelOverlay, FuseOverlay, Stoplog, Floor]
