@@ -115,6 +115,10 @@ jail::CommandSpec Core::command_spec(const RunRequest& request) const {
 
 Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio,
                              Teller tell) {
+  if (!session_->has_jail())
+    return std::unexpected(
+        Error(Code::kUnsupported, "the draft's view is shown by root")
+            .with_hint("`stoplog unmount` first"));
   reap_jobs();
   fs::Quota quota;
   if (request.limits.disk.value) quota.bytes = *request.limits.disk.value;
@@ -432,6 +436,7 @@ MountInfo Core::mounted() const { return {.path = shape_.mount}; }
 Status Core::note(const std::string& name, const std::string& text) {
   // Read inside by another id than ours.
   TRY(write_file(session_->notes_dir(), name, text, 0644, Sync::kNo));
+  if (!session_->has_jail()) return {};
   return session_->zygote().write_note(name, text);
 }
 

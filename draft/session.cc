@@ -55,6 +55,8 @@ Status enter_own_mount_namespace() {
   return {};
 }
 
+void warn(std::string_view line) { log::warn("{}", line); }
+
 // A machine without FUSE cannot hold anything: exit 5, not a failure of ours.
 Result<std::unique_ptr<fs::MountServer>> mounted(
     Result<std::unique_ptr<fs::MountServer>> made) {
@@ -72,17 +74,23 @@ Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
   auto session = std::unique_ptr<Session>(new Session());
   TRY(session->open_trees(context));
   TRY(session->mount_trees(context, observer));
-  TRY(session->start_jail(context));
-  TRY(session->server_->start());
-  TRY(session->home_server_->start());
-  TRY(session->zygote_->wait_ready());
-  for (const std::string& line : session->zygote_->left_out())
-    session->notes_text_.push_back(line);
+  if (session->home_server_) TRY(session->start_jail(context));
+  TRY(session->serve());
   // To open what a rule denies would be told as an attempt.
   session->warmer_.start(
       session->mount_path_, context.shape.deny.empty(),
       [server = session->server_.get()](pid_t p) { server->set_warmer(p); });
   return session;
+}
+
+Status Session::serve() {
+  TRY(server_->start());
+  if (!has_jail()) return {};
+  TRY(home_server_->start());
+  TRY(zygote_->wait_ready());
+  for (const std::string& line : zygote_->left_out())
+    notes_text_.push_back(line);
+  return {};
 }
 
 Status Session::open_trees(const CoreContext& context) {
@@ -147,7 +155,6 @@ Status Session::mount_trees(const CoreContext& context,
   notes_ = TRY(make_dir(notes_path_));
   sweep_dead_mounts(context.layout, context.draft.id);
   if (shown.empty()) TRY(prepare_mount_point(mount_path_));
-  TRY(prepare_mount_point(home_mount_path_));
   if (root && shown.empty()) TRY(enter_own_mount_namespace());
 
   fs::MountSpec spec{.path = mount_path_,
@@ -155,27 +162,29 @@ Status Session::mount_trees(const CoreContext& context,
                      .uid = ::geteuid(),
                      .gid = ::getegid(),
                      .allow_other = root};
-  auto say = [](std::string_view line) { log::warn("{}", line); };
   sys::Stat owner = TRY(sys::fstat(base_.get()));
   const jail::Identity who = jail_identity(context.draft.id, owner);
   fs::IdMap ids = fs::IdMap::identity();
-  fs::IdMap home_ids = fs::IdMap::identity();
-  if (root) {
-    // What people look at has its true owners: git refuses to work in a
-    // repository that is not its user's. Root's jail has another user, who
-    // stands for the owner, and so no command in a view that is shown.
-    if (shown.empty())
-      ids =
-          fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
-    home_ids = fs::IdMap::swap({0, 0}, {who.host_uid, who.host_gid});
-  }
+  // What people look at has its true owners: git refuses to work in a
+  // repository that is not its user's. Root's jail has another user, who
+  // stands for the owner, and so no command in a view that is shown.
+  if (root && shown.empty())
+    ids = fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
   server_ = TRY(mounted(fs::MountServer::create(
       *tree_, spec,
-      {.base = base_.get(), .ids = ids, .observer = observer, .log = say})));
+      {.base = base_.get(), .ids = ids, .observer = observer, .log = warn})));
+  if (root && !shown.empty()) return {};
+  return mount_home(std::move(spec), who);
+}
+
+Status Session::mount_home(fs::MountSpec spec, const jail::Identity& who) {
+  TRY(prepare_mount_point(home_mount_path_));
   spec.path = home_mount_path_;
+  fs::IdMap ids = fs::IdMap::identity();
+  if (spec.way == fs::Way::kPrivileged)
+    ids = fs::IdMap::swap({0, 0}, {who.host_uid, who.host_gid});
   home_server_ = TRY(mounted(fs::MountServer::create(
-      *home_tree_, spec,
-      {.base = home_.base.get(), .ids = home_ids, .log = say})));
+      *home_tree_, spec, {.base = home_.base.get(), .ids = ids, .log = warn})));
   return {};
 }
 

@@ -43,6 +43,9 @@ class Session {
   fs::Stats workspace_stats() const;
   fs::Tree& home_tree() { return *home_tree_; }
   fs::MountServer& server() { return *server_; }
+  // False: a view of root's that is shown, in which no command runs (see
+  // mount_trees); then there is neither a zygote nor a mount of HOME.
+  bool has_jail() const { return zygote_ != nullptr; }
   jail::Zygote& zygote() { return *zygote_; }
   // Where the workspace stands inside of the jail.
   const std::string& workspace() const { return workspace_; }
@@ -65,7 +68,9 @@ class Session {
   Session() = default;
   Status open_trees(const CoreContext& context);
   Status mount_trees(const CoreContext& context, fs::Observer* observer);
+  Status mount_home(fs::MountSpec spec, const jail::Identity& who);
   Status start_jail(const CoreContext& context);
+  Status serve();
 
   std::string workspace_;
   jail::JailSpec spec_;

@@ -31,6 +31,9 @@ shown() {
   else
     exits 5 sl run --quiet -- true 2>"$T/said"
     grep -q 'hint: .*unmount' "$T/said" || fail "$(cat "$T/said")"
+    # So nothing of a jail was made for it, and a rejection reaches nobody.
+    same '' "$(pgrep -x stoplog-jail)" 'a zygote'
+    sl reject README.md --reason 'not now' 2>/dev/null
   fi
   sl unmount
   [ ! -e "$place/README.md" ] || fail 'still mounted'
