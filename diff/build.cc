@@ -15,10 +15,14 @@
 #include "diff/risk.h"
 #include "diff/risk_moved.h"
 #include "diff/select.h"
+#include "fs/draft_view.h"
 #include "snapshot/content_digest.h"
 
 namespace stoplog::diff {
 namespace {
+
+// Nodes are not always changes: an agent can nest millions in one row.
+constexpr uint64_t kReserved = 1 << 20;
 
 bool is_dir(const std::optional<fs::NodeState>& state) {
   return state && state->type == fs::Type::kDir;
@@ -42,6 +46,9 @@ Change change_of(fs::RawChange raw) {
 // Sorted by path. Only moves need all of them at once.
 Result<std::vector<Change>> list_changes(const fs::View& view) {
   std::vector<Change> changes;
+  // At half a kilobyte each, growing was a tenth of a review of 100,000.
+  if (auto* draft = dynamic_cast<const fs::DraftView*>(&view))
+    changes.reserve(std::min(draft->held_nodes(), kReserved));
   bool moved = false;
   TRY(view.each_change([&](fs::RawChange raw) -> Status {
     moved |= raw.from.has_value();
@@ -49,8 +56,11 @@ Result<std::vector<Change>> list_changes(const fs::View& view) {
     return {};
   }));
   if (!moved) {
-    std::sort(changes.begin(), changes.end(),
-              [](const Change& a, const Change& b) { return a.path < b.path; });
+    auto before = [](const Change& a, const Change& b) {
+      return a.path < b.path;
+    };
+    if (!std::is_sorted(changes.begin(), changes.end(), before))
+      std::sort(changes.begin(), changes.end(), before);
     return changes;
   }
   changes.clear();

@@ -38,6 +38,27 @@ bool tells(const Held& node, const Link& link) {
           }));
 }
 
+// Whether the base lacks the directory of a path: one look for all the new
+// files of a new directory. Paths come sorted.
+class AbsentParents {
+ public:
+  explicit AbsentParents(int base) : base_(base) {}
+  Result<bool> of(std::string_view path) {
+    const size_t slash = path.rfind('/');
+    if (slash == path.npos) return false;
+    if (path.substr(0, slash) != parent_) {
+      parent_ = path.substr(0, slash);
+      absent_ = !TRY(stat_beneath(base_, parent_));
+    }
+    return absent_;
+  }
+
+ private:
+  int base_;
+  std::string parent_;
+  bool absent_ = false;
+};
+
 }  // namespace
 
 // Has the lower more names of this file than the draft has seen?
@@ -231,11 +252,19 @@ Status JournalView::each_change(
   // Looking at the real tree takes most of the time: on a few threads, and
   // given out in order.
   std::vector<RawChange> batch;
+  std::vector<char> absent;
+  AbsentParents parents(base_->get());
   for (size_t i = 0; i < paths.size(); i += batch.size()) {
     batch.clear();
     batch.resize(std::min(kBatch, paths.size() - i));
+    absent.assign(batch.size(), 0);
+    for (size_t k = 0; k < batch.size(); ++k) {
+      const Spot& spot = paths[i + k][0];
+      bool fresh = spot.node != nullptr && !spot.node->base;
+      absent[k] = fresh && TRY(parents.of(spot.path.str()));
+    }
     TRY(parallel_for(batch.size(), 0, [&](size_t k) -> Status {
-      batch[k] = TRY(change_of(paths[i + k]));
+      batch[k] = TRY(change_of(paths[i + k], absent[k] != 0));
       return {};
     }));
     for (RawChange& change : batch) TRY(visit(std::move(change)));
@@ -243,7 +272,8 @@ Status JournalView::each_change(
   return {};
 }
 
-Result<RawChange> JournalView::change_of(std::span<const Spot> spots) const {
+Result<RawChange> JournalView::change_of(std::span<const Spot> spots,
+                                         bool absent) const {
   Found found;  // of one path
   Seen seen;
   const RelPath& path = spots[0].path;
@@ -257,7 +287,8 @@ Result<RawChange> JournalView::change_of(std::span<const Spot> spots) const {
     found.insert_or_assign(path, std::move(change));
   }
   RawChange& change = found.begin()->second;
-  TRY(note_drift(change, {}, seen));
+  if (!absent || change.before || change.from)
+    TRY(note_drift(change, {}, seen));
   return std::move(change);
 }
 

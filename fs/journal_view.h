@@ -87,7 +87,8 @@ class JournalView : public DraftView {
     const Deleted* deleted = nullptr;
     uint64_t too_deep = 0;  // as in RawChange
   };
-  Result<RawChange> change_of(std::span<const Spot> spots) const;
+  // `absent`: the base has no directory where the path would be.
+  Result<RawChange> change_of(std::span<const Spot> spots, bool absent) const;
   Result<Place> resolve(const RelPath& path) const;
   Result<NodeState> base_state_of(const sys::Stat& st, const std::string& path,
                                   const std::string& target,
