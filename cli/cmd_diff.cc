@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <list>
 #include <memory>
 
@@ -8,9 +9,11 @@
 #include "cli/marks.h"
 #include "cli/opened.h"
 #include "cli/progress_line.h"
+#include "cli/words.h"
 #include "diff/between.h"
 #include "diff/patch.h"
 #include "diff/render.h"
+#include "diff/select.h"
 
 namespace stoplog::cli {
 namespace {
@@ -146,6 +149,22 @@ void tell_nothing(Context& context, const Shown& shown, const Args& args) {
                          : "--ignored shows files that git ignores, too");
 }
 
+// A patch has nothing of git's own files; what is held there may be what
+// matters most.
+void tell_git(Context& context, const Shown& shown, const Args& args) {
+  bool listed = args.has("stat") || args.has("name-status") || args.has("null");
+  if (!listed && (context.out.terminal() || context.out.color())) return;
+  auto left = static_cast<uint64_t>(
+      std::ranges::count_if(shown.set.changes, [&](const diff::Change& c) {
+        return diff::is_inside_git(c) && diff::is_selected(c, shown.paths);
+      }));
+  if (left > 0)
+    context.out.note(fmt::format(
+        "{} inside .git left out: `stoplog status` names {}, `stoplog cat "
+        "PATH` shows a file",
+        plural(left, "change"), left == 1 ? "it" : "them"));
+}
+
 Result<int> run(Context& context, const Args& args) {
   unsigned lines = 3;
   if (auto n = args.value("unified"))
@@ -180,6 +199,7 @@ Result<int> run(Context& context, const Args& args) {
   TRY(show(context, args, opened, shown));
   bool any = any_shown(shown, args.has("ignored"));
   if (!any && !json) tell_nothing(context, shown, args);
+  if (!json) tell_git(context, shown, args);
   return args.has("exit-code") && any ? kDifferent : kDone;
 }
 

@@ -198,6 +198,7 @@ Result<int> run_in_draft(Context& context, const Args& args,
   }
   if (!quiet)
     for (const std::string& note : plan.notes) context.out.note(note);
+  if (!quiet && !plan.hint.empty()) context.out.hint(plan.hint);
   Fd report = TRY(open_report(args));
   jail::Relay relay = TRY(jail::Relay::open(streams));
   std::array<int, 3> fds = relay.command_fds();

@@ -125,6 +125,24 @@ Status take_network(const RunInput& input, RunPlan& plan) {
   return {};
 }
 
+// Programs that do nothing without the network, by the names that they are
+// called by; behind what fetches and runs one, too.
+bool is_known_agent(const std::vector<std::string>& argv) {
+  constexpr std::string_view kAgents[] = {
+      "aider", "amp",   "claude", "claude-code", "cline",        "codex",
+      "crush", "droid", "gemini", "gemini-cli",  "cursor-agent", "copilot",
+      "goose", "qwen",  "kimi",   "opencode",    "openhands",    "qwen-code"};
+  constexpr std::string_view kRunners[] = {"npx", "bunx", "uvx", "pnpx"};
+  auto name_of = [](std::string_view word) {
+    return word.substr(word.rfind('/') + 1);
+  };
+  auto is_among = [](auto& names, std::string_view name) {
+    return std::ranges::find(names, name) != std::end(names);
+  };
+  size_t at = is_among(kRunners, name_of(argv[0])) ? 1 : 0;
+  return at < argv.size() && is_among(kAgents, name_of(argv[at]));
+}
+
 void append(std::vector<std::string>& to, std::vector<std::string> more) {
   for (std::string& item : more) to.push_back(std::move(item));
 }
@@ -202,6 +220,10 @@ Result<RunPlan> plan_run(const RunInput& input) {
   for (const std::string& word : request.argv)
     if (word.find('\0') != std::string::npos)
       return fail(Code::kUsage, "a word of the command holds a NUL");
+  if (!plan.shape.host_network && is_known_agent(request.argv))
+    plan.hint =
+        "an agent reaches no network here, and may wait for it in vain: --net "
+        "host gives it the machine's";
   TRY(take_variables(input, request));
   TRY(take_limits(args, input.policy.limits, input.policy.required.value,
                   request.limits));

@@ -31,6 +31,7 @@ struct RunPlan {
   draft::Shape shape;
   draft::RunRequest request;
   std::vector<std::string> notes;  // for the user, a line each
+  std::string hint;                // before the command runs; or empty
   bool automatic = false;  // the policy commits what it approves by itself
 };
 

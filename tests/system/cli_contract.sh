@@ -60,6 +60,10 @@ nothing() {
   sl diff Readme.md >"$T/out" 2>"$T/err"
   grep -q "nothing is held at 'Readme.md'" "$T/err" || fail "$(cat "$T/err")"
   grep -q 'lists what is held' "$T/err"
+  sl run --quiet -- sh -c 'echo x >.git/hooks/pre-commit'
+  sl diff .git/hooks/pre-commit >"$T/out" 2>"$T/err"
+  [ ! -s "$T/out" ] || fail "a patch of git's own files: $(cat "$T/out")"
+  grep -q '1 change inside .git left out' "$T/err" || fail "$(cat "$T/err")"
   sl diff README.md 2>"$T/err" >/dev/null
   [ ! -s "$T/err" ] || fail "a patch with words: $(cat "$T/err")"
 }
@@ -111,6 +115,15 @@ terminal() {
   sl export --patch | grep -q "$(printf 'bad \033')" || fail 'a pipe gets the bytes'
 }
 
+# What somebody makes meanwhile in a directory that the draft made too is drift.
+drifts() {
+  sl run --quiet -- sh -c 'mkdir -p d/e; echo 1 >d/f; echo 2 >d/e/g; echo 3 >d/e/h'
+  same '' "$(sl status --json | jq -r '.changes[] | select(.drift).path')"
+  mkdir -p d/e
+  echo real >d/e/g
+  same d/e/g "$(sl status --json | jq -r '.changes[] | select(.drift).path')"
+}
+
 # A receipt that cannot be written stops a commit before it writes anything;
 # one that fails afterwards does not call it undone.
 receipt() {
@@ -129,6 +142,7 @@ receipt() {
 
 both_modes errors
 both_modes receipt
+both_modes drifts
 both_modes nothing
 both_modes counts
 both_modes exact_paths

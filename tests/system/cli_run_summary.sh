@@ -71,4 +71,18 @@ try() {
   sl policy check src/main.c >"$T/out"
   grep -q '^path src/main.c: readable; changes are held' "$T/out" || fail "$(cat "$T/out")"
 }
+# A known agent without a network rule is told of it before it runs.
+agent() {
+  printf '#!/bin/sh\necho working\n' >claude
+  chmod +x claude
+  sl run -- ./claude 2>"$T/said" >/dev/null
+  grep -q '^hint: .*no network.*--net host' "$T/said" || fail "$(cat "$T/said")"
+  sl run --net host -- ./claude 2>"$T/said" >/dev/null
+  not grep -q 'no network' "$T/said"
+  same '' "$(sl run --quiet -- ./claude 2>&1 >/dev/null)" quiet
+  sl run -- sh -c true claude 2>"$T/said"
+  not grep -q 'no network' "$T/said"
+}
+
 both_modes try
+both_modes agent
