@@ -33,9 +33,8 @@ class JsonBuilder {
   bool end_array() { return close(); }
   bool key(std::string& name) {
     Level& level = levels_.back();
-    const auto& members = level.value.members();
-    if (members.size() >= kMaxMembers) return refuse("too many members");
-    if (level.value.find(name) != nullptr) return refuse("a key appears twice");
+    if (level.value.members().size() >= kMaxMembers)
+      return refuse("too many members");
     level.key = std::move(name);
     return true;
   }
@@ -79,8 +78,15 @@ class JsonBuilder {
     if (top.value.is_array())
       top.value.push(std::move(value));
     else
-      top.value.set(top.key, std::move(value));
+      return add_member(top, std::move(value));
     return true;
+  }
+
+  // set() looks for the key, and replaces where it is there already.
+  bool add_member(Level& top, Json value) {
+    const size_t before = top.value.members().size();
+    top.value.set(top.key, std::move(value));
+    return top.value.members().size() > before || refuse("a key appears twice");
   }
 
   std::vector<Level> levels_;

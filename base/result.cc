@@ -9,8 +9,9 @@ std::string Error::text() const {
   std::string out = message_;
   if (err_ != 0) {
     if (!out.empty()) out += ": ";
-    out += ::strerrordesc_np(err_) != nullptr ? ::strerrordesc_np(err_)
-                                              : fmt::format("errno {}", err_);
+    const char* words = ::strerrordesc_np(err_);
+    if (err_ == EINTR) words = "interrupted";  // Ctrl-C (base/interrupt.h)
+    out += words != nullptr ? words : fmt::format("errno {}", err_);
   }
   return out.empty() ? "unknown error" : out;
 }

@@ -3,6 +3,7 @@
 
 #include <linux/fs.h>
 
+#include "base/interrupt.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 
@@ -17,12 +18,17 @@ Result<uint64_t> random_number() {
 
 }  // namespace
 
+// While it has a temporary name, Ctrl-C waits for that to go.
 Result<TempFile> TempFile::create(int dir, mode_t mode) {
+  Hold hold;
   for (;;) {
     std::string name =
         fmt::format(".stoplog-{:016x}.tmp", TRY(random_number()));
     auto fd = sys::openat(dir, name, O_RDWR | O_CREAT | O_EXCL, mode);
-    if (fd) return TempFile(dir, std::move(name), std::move(*fd));
+    if (fd) {
+      hold.give_away();
+      return TempFile(dir, std::move(name), std::move(*fd));
+    }
     if (fd.error().err() != EEXIST) return std::unexpected(fd.error());
   }
 }
@@ -41,7 +47,9 @@ TempFile& TempFile::operator=(TempFile&& other) noexcept {
 
 TempFile::~TempFile() {
   // Nothing can be done about a failure here; the header says who cleans up.
-  if (!name_.empty()) (void)sys::unlinkat(dir_, name_);
+  if (name_.empty()) return;
+  (void)sys::unlinkat(dir_, name_);
+  Hold::take_over().release();
 }
 
 Status TempFile::commit(std::string_view name, Replace replace, Sync sync) {
@@ -49,6 +57,7 @@ Status TempFile::commit(std::string_view name, Replace replace, Sync sync) {
   TRY(sys::renameat2(dir_, name_, dir_, std::string(name),
                      replace == Replace::kNo ? RENAME_NOREPLACE : 0));
   name_.clear();
+  Hold hold = Hold::take_over();
   if (sync == Sync::kNo) return {};
   // The caller's directory fd may be O_PATH, which cannot be synced.
   Fd dir = TRY(sys::openat(dir_, ".", O_RDONLY | O_DIRECTORY));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/sys_file.h"
 #include "base/units.h"
 #include "cli/bundle_flow.h"
@@ -209,6 +210,7 @@ Result<BundleRead> Import::run(std::optional<std::string> name) {
 
 Result<BundleRead> read_bundle(Context& context, int fd,
                                std::optional<std::string> name) {
+  Hold hold;  // until the record has it
   Import import(context, fd);
   BundleRead result = TRY(import.run(std::move(name)));
   auto finish = [&]() -> Status {
@@ -218,10 +220,12 @@ Result<BundleRead> read_bundle(Context& context, int fd,
     if (!verdict.ok)
       return damaged(fmt::format("its record: {}", verdict.problem));
     Opened opened = TRY(open_draft(context, result.draft, {}));
-    diff::ChangeSet set =
-        TRY(changes_of(opened, TRY(load_policy(context)),
-                       {.digest = true, .count_lines = false, .risks = false}));
-    result.digest = digest_text(set);
+    diff::DiffOptions options{
+        .digest = true, .count_lines = false, .risks = false};
+    options.stop = &interrupt_flag();
+    result.digest = digest_text(
+        TRY(changes_of(opened, TRY(load_policy(context)), std::move(options))));
+    TRY(check_interrupt());
     TRY(ledger.append("import",
                       Json::object()
                           .set("name", result.draft.name)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/json_path.h"
 #include "base/sys_file.h"
@@ -162,6 +163,7 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
     TRY(check_unmoved(context, opened));
   }
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
+  Hold hold;  // draft, decisions and record are one
   TRY(rebase_draft(context, opened, opened.view->position(), base));
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
     for (const RelPath& path : paths) gate::undecide(plan, path);
@@ -185,6 +187,7 @@ Result<int> discard_all(Context& context, const draft::Draft& draft,
   if (client)
     TRY_CTX(client->shutdown(*TRY(context.layout()), draft.id, true),
             "cannot end the draft's daemon");
+  Hold hold;
   TRY(record(context, draft, {}, true));
   TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
     d.state = draft::DraftState::kDiscarded;

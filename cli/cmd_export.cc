@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
@@ -21,8 +22,11 @@ constexpr OptionSpec kOptions[] = {{"patch"}, {"ignored"}, {"json"}};
 Result<diff::PatchReport> write_to(const Opened& opened,
                                    const diff::ChangeSet& set, bool ignored,
                                    const diff::Sink& sink) {
-  return diff::write_patch(*opened.view, set,
-                           {.ignored = ignored, .git = false}, sink);
+  diff::PatchOptions options{.ignored = ignored, .git = false};
+  options.progress = [](size_t, size_t) { return noted_interrupt() == 0; };
+  auto report = TRY(diff::write_patch(*opened.view, set, options, sink));
+  TRY(check_interrupt());
+  return report;
 }
 
 // FILE, whole or not at all.
@@ -54,7 +58,7 @@ Result<diff::PatchReport> write_patch_file(const std::string& file,
 Result<int> export_bundle(Context& context, const Args& args) {
   const std::string& file = args.positionals[0];
   draft::Draft draft = TRY(context.need_draft());
-  Opened opened = TRY(open_draft(context, draft, {}));
+  Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
   BundleWritten written;
   // 0600: it holds what the agent was shown and made.
   TRY_CTX(write_whole(file, 0600,

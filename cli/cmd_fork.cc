@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/sys_file.h"
 #include "cli/command.h"
@@ -42,6 +43,7 @@ Result<int> run(Context& context, const Args& args) {
     at = TRY(find_mark(opened.marks, mark)).position;
   }
   draft::Store& store = *TRY(context.store());
+  Hold hold;  // until the record has it
   draft::Draft made = TRY_CTX(
       store.create({.workspace = *TRY(context.workspace()),
                     .name = args.positionals[0],

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/sys_file.h"
 #include "base/units.h"
@@ -53,7 +54,11 @@ Result<draft::GcDone> collect_one(Context& context, const draft::Draft& d,
   const draft::Layout& layout = *TRY(context.layout());
   draft::Reached reached = TRY(draft::reach(
       layout, d.id, draft::LockMode::kExclusive, std::chrono::seconds(3)));
-  if (reached.daemon) return reached.daemon->gc(how);
+  if (reached.daemon) {
+    OnInterrupt say("stoplog: the draft's daemon finishes its part\n");
+    return reached.daemon->gc(how);
+  }
+  Hold hold;
   Fd dir =
       TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
   if (TRY(fs::list_generations(dir.get())).empty()) return draft::GcDone{};

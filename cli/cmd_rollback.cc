@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/marks.h"
@@ -21,6 +22,9 @@ Result<fs::Mark> last_begin(const std::vector<fs::Mark>& marks) {
 
 // `mount`: where the draft's view is shown.
 Status ask_daemon(draft::Client& daemon, fs::Position to, std::string& mount) {
+  OnInterrupt say(
+      "stoplog: the draft's daemon finishes the rollback; `stoplog log` has "
+      "it\n");
   auto done = daemon.rollback(to);
   if (!done && done.error().err() == EBUSY)
     return std::unexpected(
@@ -39,6 +43,7 @@ Result<std::string> roll_back(Context& context, Opened& opened,
     return ask_daemon(daemon, to.position, mount);
   };
   auto in_tree = [&](fs::Tree& tree) -> Status {
+    TRY(check_interrupt());
     TRY(tree.rollback(to.position));
     draft::Ledger ledger =
         TRY(draft::Ledger::open(*TRY(context.layout()), opened.draft.id));

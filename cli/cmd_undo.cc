@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json_path.h"
 #include "cli/command.h"
 #include "cli/commit_flow.h"
@@ -86,6 +87,7 @@ Result<int> run(Context& context, const Args& args) {
   request.meta.tty = terminal_name();
   // What the draft touched since that commit stays held.
   if (by) request.meta.position = by->position;
+  Hold hold;  // the real tree, the draft and the record are one
   auto undone = gate::undo(request);
   if (!undone && undone.error().code() == Code::kUsage)
     return std::unexpected(

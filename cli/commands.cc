@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,10 +6,10 @@
 #include <exception>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
-#include "cli/progress.h"
 
 namespace stoplog::cli {
 
@@ -144,6 +143,8 @@ Result<int> run_command(const Command& command,
   if (args.positionals.size() < command.min)  // "--help" was after "--"
     return fail(Code::kUsage, "cannot {}: '{}' needs an argument",
                 verb_of(command.name), command.name);
+  // The daemon reads its signals from an fd.
+  if (command.name != "daemon") catch_interrupts();
   Context context(globals, out);
   auto code = command.run(context, args);
   if (!code) return std::unexpected(in_form(std::move(code.error()), command));
@@ -229,13 +230,9 @@ int run_program(std::vector<std::string> words) {
     code = fail(Code::kInternal, "a bug in stoplog: {}", e.what());
   }
   out.finish();
+  if (!code) out.error(code.error());
+  end_if_interrupted();
   if (code) return *code;
-  out.error(code.error());
-  if (int signal = interrupted_by(); signal != 0) {
-    // As if it had never been caught: a shell's loop ends, too.
-    ::signal(signal, SIG_DFL);
-    ::raise(signal);
-  }
   if (command != nullptr && command->name == "run")
     return run_exit_code_of(code.error());
   return exit_code_of(code.error());

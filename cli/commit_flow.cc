@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json_path.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
@@ -295,6 +296,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
     TRY(gate::check_age(plan, Clock::real().now(),
                         std::chrono::duration_cast<std::chrono::seconds>(
                             Millis(*flow.policy.max_age.value))));
+  Hold hold;  // the real tree, the draft and the record are one
   auto result = gate::commit({.ground = flow.opened.door.ground(),
                               .set = &flow.set,
                               .plan = &plan,

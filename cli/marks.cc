@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/strings.h"
 #include "draft/ledger.h"
@@ -43,6 +44,7 @@ std::string free_name(const std::vector<fs::Mark>& marks,
 
 Result<fs::Mark> take_mark(Context& context, Opened& opened,
                            const std::string& name) {
+  Hold hold;  // the mark and its line in the record are one
   fs::Mark mark;
   TRY(change_draft(context, opened,
                    {.daemon = [&](draft::Client& daemon) -> Status {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "base/interrupt.h"
 #include "base/sys_file.h"
 #include "cli/progress_line.h"
 #include "draft/layout.h"
@@ -218,6 +219,7 @@ Status change_draft(Context& context, Opened& opened,
                 "cannot change the draft while it is in use");
     opened.daemon = std::move(reached.daemon);
     if (opened.daemon) continue;
+    Hold hold;
     auto tree =
         TRY(fs::Tree::open({.draft_dir = opened.draft_dir.get(),
                             .base = opened.door.root.get(),

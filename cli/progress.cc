@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/progress.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "base/units.h"
 
 namespace stoplog::cli {
 namespace {
-
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-volatile sig_atomic_t g_signal = 0;
-int g_users = 0;
-struct sigaction g_before[std::size(kSignals)];
-
-void note_signal(int signal) { g_signal = signal; }
 
 void paint(std::string_view text) {
   (void)!::write(2, text.data(), text.size());
@@ -24,43 +17,29 @@ void paint(std::string_view text) {
 
 }  // namespace
 
-int interrupted_by() { return g_signal; }
-
 Progress::Progress(Output& out, std::string what, uint64_t total)
     : out_(out),
       what_(std::move(what)),
       total_(total),
       shown_(::isatty(2) == 1),
-      start_(Clock::now()) {
-  if (g_users++ > 0) return;
-  struct sigaction action{};
-  action.sa_handler = note_signal;
-  ::sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    ::sigaction(kSignals[i], nullptr, &g_before[i]);
-    // Who started us with a signal ignored (nohup) wants it so.
-    if (g_before[i].sa_handler != SIG_IGN)
-      ::sigaction(kSignals[i], &action, nullptr);
-  }
-}
+      start_(Clock::now()) {}
 
 Progress::~Progress() {
-  if (painted_) paint("\r\x1b[K");
-  if (--g_users > 0) return;
-  for (size_t i = 0; i < std::size(kSignals); ++i)
-    ::sigaction(kSignals[i], &g_before[i], nullptr);
+  if (!painted_) return;
+  paint("\r\x1b[K");
+  note_painted(false);
 }
 
 Status Progress::at(uint64_t done) {
   using std::chrono::milliseconds;
-  if (g_signal != 0) return fail_errno(EINTR, "{} was interrupted", what_);
+  TRY(check_interrupt());
   if (!shown_) return {};
   auto now = Clock::now();
   if (now - start_ < milliseconds(1000) || now - last_ < milliseconds(100))
     return {};
   last_ = now;
   painted_ = true;
+  note_painted(true);
   std::string line = fmt::format("\r{} {}", what_, print_size(done));
   if (total_ > 0)
     line = fmt::format("\r{} {:>3} %  {} of {}", what_,

@@ -3,11 +3,9 @@
 // interrupted.
 //
 //   Progress progress(context.out, "exporting", total_bytes);
-//   TRY(progress.at(done));          // EINTR once somebody pressed Ctrl-C
+//   TRY(progress.at(done));    // fails once somebody pressed Ctrl-C
 //
-// While a Progress lives, SIGINT, SIGTERM and SIGHUP are noted instead of
-// ending the process: at() fails, everything half-made is removed on the way
-// out, and the program then ends by that very signal (interrupted_by()).
+// See base/interrupt.h: without a Hold, Ctrl-C ends the process anyway.
 #pragma once
 
 #include <chrono>
@@ -44,8 +42,5 @@ class Progress {
   Clock::time_point last_{};
   bool painted_ = false;
 };
-
-// The signal that interrupted the work; 0: none.
-int interrupted_by();
 
 }  // namespace stoplog::cli

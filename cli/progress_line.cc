@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/interrupt.h"
 #include "base/sys_file.h"
 
 namespace stoplog::cli {
@@ -38,12 +39,15 @@ void ProgressLine::update(size_t done, size_t total) {
   if (now < next_) return;
   next_ = now + kEvery;
   drawn_ = true;
+  note_painted(true);
   (void)sys::write_full(fd_, fmt::format("\r\x1b[K{}: {} of {} ({} %)", what_,
                                          done, total, done * 100 / total));
 }
 
 void ProgressLine::clear() {
-  if (drawn_) (void)sys::write_full(fd_, "\r\x1b[K");
+  if (!drawn_) return;
+  (void)sys::write_full(fd_, "\r\x1b[K");
+  note_painted(false);
   drawn_ = false;
 }
 

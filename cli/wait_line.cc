@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/wait_line.h"
 
+#include "base/interrupt.h"
 #include "base/sys_file.h"
 #include "cli/progress_line.h"
 
@@ -18,9 +19,15 @@ WaitLine::WaitLine(std::string what, int fd, std::chrono::milliseconds step)
 void WaitLine::draw() {
   std::unique_lock lock(mutex_);
   int steps = 0;
-  while (!ended_.wait_for(lock, step_, [this] { return end_; }))
+  while (!ended_.wait_for(lock, step_, [this] { return end_; })) {
+    // Ctrl-C had its say; nothing is drawn over that.
+    if (noted_interrupt() != 0) continue;
+    note_painted(true);
     (void)sys::write_full(fd_, fmt::format("\r\x1b[K{}: {} s", what_, ++steps));
-  if (steps > 0) (void)sys::write_full(fd_, "\r\x1b[K");
+  }
+  if (steps > 0 && noted_interrupt() == 0)
+    (void)sys::write_full(fd_, "\r\x1b[K");
+  note_painted(false);
 }
 
 void WaitLine::clear() {

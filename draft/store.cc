@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/dir.h"
+#include "base/interrupt.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
@@ -229,6 +230,7 @@ Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
   d.forked_from = request.forked_from;
   if (request.forked_from.empty()) d.selected_ns = now_ns();
   const std::string path = layout_.drafts() + "/" + kUnfinished + d.id;
+  Hold hold;
   TRY_CTX(sys::mkdirat(AT_FDCWD, path, 0700), "cannot make the draft");
   Fd dir = TRY(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
   // Held while it is being made: who finds it free may remove it.
@@ -239,6 +241,7 @@ Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
     if (fill) {
       lock.reset();
       TRY(fill(dir.get(), path, d));
+      TRY(check_interrupt());
       lock = TRY(state_lock());
       // Another one may have taken the name meanwhile.
       d.name = TRY(choose_name(
@@ -394,12 +397,22 @@ Status Store::remove(std::string_view id) {
                               std::chrono::seconds(3)),
               "cannot remove the draft while it is in use");
   TRY(clear_dead_mounts(layout_, id));
+  Hold hold;
   // Without draft.json it is no draft any more, whatever else a crash leaves.
   Fd dir = TRY(open_draft_dir(layout_, id));
   TRY(sys::unlinkat(dir.get(), kDraftFile));
   Fd drafts =
       TRY(sys::openat(AT_FDCWD, layout_.drafts(), O_RDONLY | O_DIRECTORY));
-  TRY_CTX(remove_tree(drafts.get(), id), "cannot remove the draft's files");
+  // Under another name, nobody who is late puts anything into it; what a crash
+  // leaves of it clear_unfinished() takes.
+  const std::string gone = kUnfinished + std::string(id);
+  TRY_CTX(sys::renameat2(drafts.get(), std::string(id), drafts.get(), gone,
+                         RENAME_NOREPLACE),
+          "cannot remove the draft's files");
+  Status removed = remove_tree(drafts.get(), gone);
+  if (!removed && removed.error().err() == ENOTEMPTY)
+    removed = remove_tree(drafts.get(), gone);
+  TRY_CTX(std::move(removed), "cannot remove the draft's files");
   std::string run = layout_.run(id);
   (void)sys::unlinkat(AT_FDCWD, layout_.socket(id));
   (void)sys::unlinkat(AT_FDCWD, layout_.mount(id), AT_REMOVEDIR);
@@ -413,6 +426,7 @@ Result<Draft> update_draft(int draft_dir,
                            Sync sync) {
   Fd lock = TRY(sys::openat(draft_dir, kMetaLockFile, O_RDWR | O_CREAT, 0600));
   TRY(sys::flock(lock.get(), LOCK_EX));
+  Hold hold;  // the ledger's line and its head in draft.json are one
   Draft d = TRY(read_draft(draft_dir));
   TRY(change(d));
   TRY_CTX(write_file(draft_dir, kDraftFile, d.to_json().pretty(), 0600, sync),

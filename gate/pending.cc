@@ -5,6 +5,7 @@
 
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "gate/aside.h"
 #include "gate/clearing.h"
@@ -380,6 +381,7 @@ Result<RecoverReport> recover(const Ground& ground) {
     return RecoverReport{};
   Fd lock = TRY(lock_root(ground));
   auto use = TRY(ground.objects->use());
+  Hold hold;
   return recover_locked(ground, disk);
 }
 

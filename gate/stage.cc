@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "fs/beneath.h"
 #include "fs/real.h"
@@ -242,6 +243,7 @@ Status StageSet::make_files(const CommitPlan& plan, SwitchRecord& record) {
   std::vector<Made> made(files.size());
   size_t runs = (files.size() + kRun - 1) / kRun;
   TRY(parallel_for(runs, 0, [&](size_t run) -> Status {
+    TRY(check_interrupt());
     LastDir last;
     size_t end = std::min(files.size(), (run + 1) * kRun);
     for (size_t i = run * kRun; i < end; ++i) {

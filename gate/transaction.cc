@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "gate/commits.h"
 #include "gate/dir_times.h"
 #include "gate/dir_watch.h"
@@ -55,6 +56,7 @@ class Transaction {
     Status staged = stage();
     if (!staged) return std::unexpected(abandon(std::move(staged.error())));
     if (timing != nullptr) timing->stage = Clock::now() - start;
+    OnInterrupt say("stoplog: finishing first: it is all or nothing\n");
 
     Switcher switcher(disk_, ground_.root, record_, *stages_,
                       std::move(verified.parents));
@@ -103,6 +105,7 @@ class Transaction {
     // The draft lies there, too: after a loss of power it must not be older
     // than the commit that it is told of.
     if (!stages_->is_in_state()) TRY(disk_.syncfs(ground_.state));
+    TRY(check_interrupt());
     return pending_->write_switch(record_);
   }
 
@@ -200,10 +203,11 @@ class Transaction {
     return std::move(told).with_hint(names);
   }
 
-  // Drift and what this machine cannot do keep their code; anything else that
-  // failed is "failed and rolled back".
+  // Drift, what this machine cannot do and Ctrl-C keep their code; anything
+  // else that failed is "failed and rolled back".
   static Error rolled_back(Error error) {
-    if (error.code() == Code::kDrift || error.code() == Code::kUnsupported)
+    if (error.code() == Code::kDrift || error.code() == Code::kUnsupported ||
+        error.err() == EINTR)
       return error;
     return std::move(error).as(Code::kRolledBack);
   }
@@ -238,6 +242,7 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
   static const Disk kDisk;
   const Disk& disk = ground.disk != nullptr ? *ground.disk : kDisk;
   Fd lock = TRY(lock_root(ground));
+  Hold hold;
   TRY(recover_locked(ground, disk));
   // Held until the record that needs the pre-images is durable.
   auto use = TRY(ground.objects->use());

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "fs/beneath.h"
 #include "gate/fs_kind.h"
@@ -49,6 +50,7 @@ class Verifier {
     size_t runs = (items_.size() + kRun - 1) / kRun;
     std::vector<std::map<RelPath, Identity>> parents(runs);
     TRY(parallel_for(runs, 0, [&](size_t run) -> Status {
+      TRY(check_interrupt());
       Fd dir;
       RelPath dir_path;
       size_t end = std::min(items_.size(), (run + 1) * kRun);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/interrupt.h"
 #include "base/sys_file.h"
 
 namespace stoplog::snapshot {
@@ -47,15 +48,19 @@ Result<NewFile> NewFile::create(int dir) {
   if (fd) return NewFile(dir, std::move(*fd), "");
   if (fd.error().err() != EOPNOTSUPP && fd.error().err() != EISDIR)
     return std::unexpected(fd.error());
+  Hold hold;  // while it has a temporary name
   std::string temp = temp_name();
   // Left by a dead process of the same number.
   (void)sys::unlinkat(dir, temp);
   Fd file = TRY(sys::openat(dir, temp, O_RDWR | O_CREAT | O_EXCL, 0400));
+  hold.give_away();
   return NewFile(dir, std::move(file), temp);
 }
 
 NewFile::~NewFile() {
-  if (fd_ && !temp_.empty()) (void)sys::unlinkat(dir_, temp_);
+  if (!fd_ || temp_.empty()) return;
+  (void)sys::unlinkat(dir_, temp_);
+  Hold::take_over().release();
 }
 
 Status NewFile::keep(int dir, const std::string& name, Sync sync) {
@@ -70,6 +75,7 @@ Status NewFile::keep(int dir, const std::string& name, Sync sync) {
   if (!linked) {
     // The same content under that name, unless power loss tore it before it
     // was synced: ours is whole.
+    Hold hold;
     std::string other = temp_name();
     TRY(link_as(other));
     TRY(sys::renameat2(dir, other, dir, name, 0));
