@@ -16,6 +16,7 @@ struct BundleWritten {
   std::string digest;  // of the change set
   std::vector<std::string> notes;
 };
+// `opened` for its marks only: the view is made beside the reading.
 Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
                                    int fd);
 

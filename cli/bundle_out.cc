@@ -27,6 +27,11 @@ Result<fs::Position> home_position(int dir) {
   return marks.empty() ? UINT64_MAX : marks.back().position;
 }
 
+Error damaged() {
+  return Error(Code::kCorrupt,
+               "the draft's journal is damaged; it cannot be exported");
+}
+
 struct Part {
   std::string prefix;
   Fd draft_dir, base;
@@ -40,7 +45,7 @@ Result<std::vector<Part>> parts_of(const Opened& opened) {
   parts.push_back({.prefix = "",
                    .draft_dir = TRY(sys::dup(opened.draft_dir.get())),
                    .base = TRY(sys::dup(opened.door.root.get())),
-                   .until = opened.view->position()});
+                   .until = opened.end});
   auto home = sys::openat(opened.draft_dir.get(), draft::kHomeDir,
                           O_RDONLY | O_DIRECTORY);
   if (!home && home.error().err() == ENOENT) return parts;
@@ -90,34 +95,55 @@ Status add_ledger(snapshot::BundleWriter& out, const Opened& opened,
   return out.end();
 }
 
-// The change set's digest, found in a thread of its own: it reads what the
-// bundle is made of meanwhile.
+// The change set's digest, found in a thread of its own, from the replay on: it
+// reads what the bundle is made of meanwhile. Its store of objects is its own,
+// too, for one is used by one thread.
 class Comparing {
  public:
-  Comparing(const Opened& opened, draft::Policy policy)
-      : digest_(std::async(std::launch::async,
-                           [this, &opened, policy = std::move(policy)]() {
-                             return run(opened, policy);
-                           })) {}
+  struct Found {
+    std::string digest;
+    std::vector<std::string> notes;  // of the journal
+  };
+  Comparing(const Opened& opened, draft::Policy policy,
+            snapshot::ObjectStore objects)
+      : objects_(std::move(objects)),
+        found_(std::async(std::launch::async,
+                          [this, &opened, policy = std::move(policy)]() {
+                            return run(opened, policy);
+                          })) {}
   ~Comparing() { stop_ = true; }
   Comparing(const Comparing&) = delete;
   Comparing& operator=(const Comparing&) = delete;
-  Result<std::string> digest(Progress& progress, uint64_t done) {
-    while (digest_.wait_for(kLook) != std::future_status::ready)
+  Result<Found> wait(Progress& progress, uint64_t done) {
+    while (found_.wait_for(kLook) != std::future_status::ready)
       TRY(progress.at(done));
-    return digest_.get();
+    return found_.get();
   }
 
  private:
-  Result<std::string> run(const Opened& opened, const draft::Policy& policy) {
+  Result<Found> run(const Opened& opened, const draft::Policy& policy) {
+    auto view = TRY_CTX(fs::open_view({.draft_dir = opened.draft_dir.get(),
+                                       .base = opened.door.root.get(),
+                                       .at = opened.end,
+                                       .objects =
+                                           [this](const Sha256Digest& id) {
+                                             return objects_.content(id);
+                                           }}),
+                        "cannot read the draft's journal");
+    if (view->damaged()) return std::unexpected(damaged());
     diff::DiffOptions options{
         .digest = true, .count_lines = false, .risks = false};
     options.progress = [](size_t, size_t) { return true; };  // not its line
     options.stop = &stop_;
-    return digest_text(TRY(changes_of(opened, policy, std::move(options))));
+    Found found;
+    found.digest =
+        digest_text(TRY(changes_in(*view, opened, policy, std::move(options))));
+    found.notes = view->notes();
+    return found;
   }
+  snapshot::ObjectStore objects_;
   std::atomic<bool> stop_ = false;
-  std::future<Result<std::string>> digest_;  // the last: waits for its end
+  std::future<Result<Found>> found_;  // the last: waits for its end
 };
 
 std::string drift_note(const std::vector<std::string>& paths) {
@@ -134,11 +160,12 @@ std::string drift_note(const std::vector<std::string>& paths) {
 
 Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
                                    int fd) {
-  if (opened.view->damaged())
-    return fail(Code::kCorrupt,
-                "the draft's journal is damaged; it cannot be exported");
+  if (opened.view) return std::unexpected(damaged());  // only then there is one
   BundleWritten result;
-  Comparing comparing(opened, TRY(load_policy(context)));
+  Fd objects_dir = TRY(sys::openat(AT_FDCWD, TRY(context.layout())->objects(),
+                                   O_RDONLY | O_DIRECTORY));
+  Comparing comparing(opened, TRY(load_policy(context)),
+                      TRY(snapshot::ObjectStore::open(objects_dir.get())));
   std::vector<Part> parts = TRY(parts_of(opened));
   uint64_t total = 0;
   {
@@ -173,16 +200,18 @@ Result<BundleWritten> write_bundle(Context& context, const Opened& opened,
                                     .progress = written}));
     before += part.needed.bytes();
   }
-  auto objects = TRY(snapshot::export_objects(out, *opened.door.objects,
-                                              opened.draft_dir.get(),
-                                              opened.view->position()));
+  auto objects = TRY(snapshot::export_objects(
+      out, *opened.door.objects, opened.draft_dir.get(), opened.end));
   if (objects.missing > 0)
     result.notes.push_back(fmt::format(
         "{} that commits replaced {} no longer stored: marks before those "
         "commits cannot be restored from the bundle",
         plural(objects.missing, "content"),
         objects.missing == 1 ? "is" : "are"));
-  result.digest = TRY(comparing.digest(progress, total));
+  Comparing::Found found = TRY(comparing.wait(progress, total));
+  result.digest = std::move(found.digest);
+  result.notes.insert(result.notes.begin(), found.notes.begin(),
+                      found.notes.end());
   TRY(out.add("manifest", manifest_of(d, result.digest).dump()));
   TRY(out.finish());
   result.bytes = out.written();

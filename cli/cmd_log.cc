@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/escape.h"
@@ -119,26 +120,32 @@ Result<int> run(Context& context, const Args& args) {
   draft::Ledger ledger =
       TRY(draft::Ledger::open(*TRY(context.layout()), d->id));
   if (args.has("verify")) return verify(context, ledger, json);
-  std::vector<Json> entries = TRY(ledger.entries());
-  if (auto n = args.value("n")) {
-    uint64_t count = TRY(parse_number(*n, "-n", 0, UINT32_MAX));
-    if (entries.size() > count)
-      entries.erase(entries.begin(),
-                    entries.end() - static_cast<int64_t>(count));
-  }
+  std::optional<uint64_t> last;
+  if (auto n = args.value("n"))
+    last = TRY(parse_number(*n, "-n", 0, UINT32_MAX));
   if (json) {
-    Json list = Json::array();
-    for (Json& e : entries) {
-      // A run has the fields of its report.
-      if (e.text("kind") == "run") e.set("version", 1).set("draft", d->name);
-      list.push(std::move(e));
-    }
-    context.out.write(
-        Json::object().set("version", 1).set("entries", list).dump() + "\n");
+    context.out.write("{\"version\":1,\"entries\":[");
+    bool first = true;
+    TRY(ledger.for_each(
+        [&](Json e) {
+          // A run has the fields of its report.
+          if (e.text("kind") == "run")
+            e.set("version", 1).set("draft", d->name);
+          context.out.write((std::exchange(first, false) ? "" : ",") +
+                            e.dump());
+          return !context.out.dead();
+        },
+        last));
+    context.out.write("]}\n");
     return kDone;
   }
   if (!args.has("no-pager")) context.out.start_pager();
-  for (const Json& e : entries) context.out.write(line_of(e));
+  TRY(ledger.for_each(
+      [&](const Json& e) {
+        context.out.write(line_of(e));
+        return !context.out.dead();
+      },
+      last));
   return kDone;
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/file.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/clock.h"
@@ -27,9 +28,9 @@ struct Scan {
 // Calls `line` with each whole line and its end offset; the torn rest, if any,
 // is not given. Memory is one line.
 Status for_each_line(
-    int fd, const std::function<bool(std::string_view, uint64_t)>& line) {
+    int fd, const std::function<bool(std::string_view, uint64_t)>& line,
+    uint64_t offset = 0) {
   std::string pending;
-  uint64_t offset = 0;
   std::vector<std::byte> block(64 << 10);
   for (;;) {
     size_t n = TRY(sys::pread_full(fd, block, offset + pending.size()));
@@ -46,6 +47,21 @@ Status for_each_line(
     if (pending.size() > kMaxLine)
       return fail(Code::kCorrupt, "a line of the ledger is too long");
   }
+}
+
+// Where the last `count` whole lines begin, found from the end.
+Result<uint64_t> start_of_last(int fd, uint64_t count) {
+  std::vector<std::byte> block(64 << 10);
+  uint64_t at = TRY(sys::fstat(fd)).size;
+  uint64_t ends = 0;  // of lines, seen so far
+  while (at > 0) {
+    size_t want = static_cast<size_t>(std::min<uint64_t>(at, block.size()));
+    at -= want;
+    size_t n = TRY(sys::pread_full(fd, std::span(block).first(want), at));
+    for (size_t i = n; i > 0; --i)
+      if (block[i - 1] == std::byte{'\n'} && ends++ == count) return at + i;
+  }
+  return uint64_t{0};
 }
 
 // Why `entry` cannot follow the scan so far; "" when it can.
@@ -140,16 +156,21 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
   return number;
 }
 
-Status Ledger::for_each(const std::function<bool(const Json&)>& each) const {
+Status Ledger::for_each(const std::function<bool(const Json&)>& each,
+                        std::optional<uint64_t> last) const {
   auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);
   if (!fd && fd.error().err() == ENOENT) return {};
   if (!fd)
     return std::unexpected(
         std::move(fd).error().context("cannot read the ledger"));
-  return for_each_line(fd->get(), [&](std::string_view line, uint64_t) {
-    auto entry = Json::parse(line);
-    return !entry || each(*entry);
-  });
+  uint64_t from = last ? TRY(start_of_last(fd->get(), *last)) : 0;
+  return for_each_line(
+      fd->get(),
+      [&](std::string_view line, uint64_t) {
+        auto entry = Json::parse(line);
+        return !entry || each(*entry);
+      },
+      from);
 }
 
 Result<std::vector<Json>> Ledger::entries() const {

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +44,11 @@ class Ledger {
                          const std::function<void()>& written = {});
 
   // Entries in order, unchecked; `each` returns false to stop. A line that is
-  // no JSON is skipped: verify() is for finding it.
-  Status for_each(const std::function<bool(const Json&)>& each) const;
-  Result<std::vector<Json>> entries() const;
+  // no JSON is skipped: verify() is for finding it. Memory is one entry's, and
+  // of a long record the `last` few cost no more than of a short one.
+  Status for_each(const std::function<bool(const Json&)>& each,
+                  std::optional<uint64_t> last = {}) const;
+  Result<std::vector<Json>> entries() const;  // all, for a short one
 
   struct Verdict {
     bool ok = true;

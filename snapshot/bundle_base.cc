@@ -44,6 +44,35 @@ Result<Sha256Digest> digest_of(const fs::Content& content,
   return hasher.finish();
 }
 
+// Generations that go on from a mark of an older one and have but marks: who
+// went to and fro between two marks. They speak of nothing that the mark did
+// not, and each costs a replay up to it. Of the last one the end counts.
+Result<std::set<uint32_t>> only_marks(int draft_dir, fs::Position until) {
+  std::set<uint32_t> found;
+  auto all = TRY(fs::Generations::list(draft_dir));
+  std::vector<fs::Generation> generations = TRY(all.all());
+  std::erase_if(generations,
+                [&](const auto& each) { return each.head.first > until; });
+  for (size_t i = 0; i + 1 < generations.size(); ++i) {
+    const fs::Generation& each = generations[i];
+    if (!each.head.from) continue;
+    bool marks = true;
+    Fd fd = TRY(fs::open_generation(draft_dir, each.number, O_RDONLY));
+    fs::ScanEnd end = TRY(fs::scan_frames(
+        fd.get(), each.head.size, each.head.first, each.head.open.draft,
+        [&](const fs::Frame& frame) -> Result<bool> {
+          for (const fs::Record& none :
+               {fs::Record(fs::MarkRecord{}), fs::Record(fs::FromRecord{}),
+                fs::Record(fs::DeviceRecord{})})
+            if (frame.type == fs::record_type(none)) return true;
+          return marks = false;
+        },
+        each.last));
+    if (marks && end.damage.empty()) found.insert(each.number);
+  }
+  return found;
+}
+
 // Twice what a draft may hold by default.
 constexpr uint32_t kMaxEntries = 4u << 20;
 
@@ -63,7 +92,13 @@ class Gatherer {
       if (needed != nullptr) needed->end(state);
       return end(state);
     };
-    return fs::walk_history(draft_dir, {.until = until}, visitor);
+    std::set<uint32_t> needless = TRY(only_marks(draft_dir, until));
+    return fs::walk_history(
+        draft_dir,
+        {.until = until,
+         .generation =
+             [&](uint32_t number) { return !needless.contains(number); }},
+        visitor);
   }
 
   // What the draft holds at its end decides where it speaks of a path.
@@ -182,7 +217,12 @@ class Table {
   Status add(const Gatherer& gathered, const std::string& text) {
     BaseEntry entry;
     entry.path = TRY(RelPath::parse(text));
-    auto now = TRY(look(base_, entry.path));
+    std::optional<Found> now;
+    // Paths come in order: nothing lies beneath what was just found absent.
+    if (absent_.is_root() || !entry.path.is_within(absent_)) {
+      now = TRY(look(base_, entry.path));
+      if (!now) absent_ = entry.path;
+    }
     auto last = gathered.last.find(text);
     if (last != gathered.last.end()) {
       TRY(add_last(last->second, now, entry));
@@ -248,6 +288,7 @@ class Table {
   int draft_dir_, base_;
   const Progress& progress_;
   uint64_t done_ = 0;
+  RelPath absent_;  // the root: none yet
   std::shared_ptr<fs::Segments> segments_;
   fs::SharedRoot root_;
   BaseTable table_;

@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/sys_file.h"
 #include "fs/codec.h"
+#include "snapshot/frame_packer.h"
 
 namespace stoplog::snapshot {
 namespace {
@@ -87,25 +88,31 @@ Result<std::vector<Section>> decode_index(std::string_view bytes,
 }  // namespace
 
 struct BundleWriter::Zstd {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  std::vector<std::byte> out = std::vector<std::byte>(ZSTD_CStreamOutSize());
-  Sha256 hash;
-  ~Zstd() { ZSTD_freeCCtx(context); }
+  Zstd(int to, unsigned threads)
+      : fd(to), packer(kLevel, threads, [this](auto frame) {
+          hash.update(frame);
+          return put(frame);
+        }) {}
+  Status put(std::span<const std::byte> bytes) {
+    TRY(sys::pwrite_full(fd, bytes, at));
+    at += bytes.size();
+    return {};
+  }
+  int fd;
+  uint64_t at = 0;
+  Sha256 hash;  // of the section's frames
+  FramePacker packer;
 };
 
-BundleWriter::BundleWriter(int fd, std::unique_ptr<Zstd> zstd)
-    : fd_(fd), zstd_(std::move(zstd)) {}
+BundleWriter::BundleWriter(std::unique_ptr<Zstd> zstd)
+    : zstd_(std::move(zstd)) {}
 BundleWriter::~BundleWriter() = default;
 BundleWriter::BundleWriter(BundleWriter&&) noexcept = default;
 BundleWriter& BundleWriter::operator=(BundleWriter&&) noexcept = default;
 
 Result<BundleWriter> BundleWriter::create(int fd, int threads) {
-  BundleWriter writer(fd, std::make_unique<Zstd>());
-  ZSTD_CCtx* context = writer.zstd_->context;
-  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, kLevel);
-  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-  // A library built without threads refuses, and goes on with one.
-  (void)ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers, threads);
+  BundleWriter writer(
+      std::make_unique<Zstd>(fd, static_cast<unsigned>(threads)));
   std::string head;
   fs::Writer w(head);
   w.u32(kSkippable);
@@ -116,8 +123,8 @@ Result<BundleWriter> BundleWriter::create(int fd, int threads) {
 }
 
 Status BundleWriter::put(std::span<const std::byte> bytes) {
-  TRY(sys::pwrite_full(fd_, bytes, at_));
-  at_ += bytes.size();
+  TRY(zstd_->put(bytes));
+  at_ = zstd_->at;
   return {};
 }
 
@@ -125,8 +132,6 @@ Status BundleWriter::begin(std::string name, uint64_t size) {
   now_ = {.name = std::move(name), .offset = at_, .size = size};
   left_ = size;
   zstd_->hash = Sha256();
-  ZSTD_CCtx_reset(zstd_->context, ZSTD_reset_session_only);
-  ZSTD_CCtx_setPledgedSrcSize(zstd_->context, size);
   return {};
 }
 
@@ -135,27 +140,15 @@ Status BundleWriter::write(std::span<const std::byte> bytes) {
     return fail(Code::kInternal, "section '{}' is longer than it was",
                 now_.name);
   left_ -= bytes.size();
-  // The last bytes end the frame at once: a small section is one call.
-  ZSTD_EndDirective directive = left_ == 0 ? ZSTD_e_end : ZSTD_e_continue;
-  ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
-  for (;;) {
-    ZSTD_outBuffer piece{zstd_->out.data(), zstd_->out.size(), 0};
-    size_t more = ZSTD_compressStream2(zstd_->context, &piece, &in, directive);
-    if (ZSTD_isError(more) != 0)
-      return fail(Code::kInternal, "zstd: {}", ZSTD_getErrorName(more));
-    std::span<const std::byte> made(zstd_->out.data(), piece.pos);
-    zstd_->hash.update(made);
-    TRY(put(made));
-    if (in.pos == in.size && (directive == ZSTD_e_continue || more == 0))
-      return {};
-  }
+  return zstd_->packer.write(bytes);
 }
 
 Status BundleWriter::end() {
-  if (now_.size == 0) TRY(write({}));
   if (left_ != 0)
     return fail(Code::kInternal, "section '{}' is shorter than it was",
                 now_.name);
+  TRY(zstd_->packer.end());
+  at_ = zstd_->at;
   now_.length = at_ - now_.offset;
   now_.sha256 = zstd_->hash.finish();
   sections_.push_back(std::move(now_));
@@ -243,7 +236,7 @@ Status BundleReader::read(const Section& section, const ByteSink& sink) {
   Sha256 hash;
   uint64_t at = section.offset, end = section.offset + section.length;
   uint64_t given = 0;
-  size_t more = 1;  // 0: the frame is whole
+  size_t more = 1;  // 0: a frame is whole
   while (at < end) {
     size_t want =
         static_cast<size_t>(std::min<uint64_t>(zstd_->in.size(), end - at));
@@ -253,7 +246,6 @@ Status BundleReader::read(const Section& section, const ByteSink& sink) {
     at += n;
     ZSTD_inBuffer in{zstd_->in.data(), n, 0};
     for (bool full = true; in.pos < in.size || full;) {
-      if (more == 0) return bad();  // bytes behind the frame
       ZSTD_outBuffer out{zstd_->out.data(), zstd_->out.size(), 0};
       more = ZSTD_decompressStream(zstd_->context, &out, &in);
       if (ZSTD_isError(more) != 0) return bad();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container of a bundle: named sections, each one zstd frame, and a checked
-// index at the end. The file is a valid zstd file as a whole (head and index
+// The container of a bundle: named sections of zstd frames, and a checked index
+// at the end. The file is a valid zstd file as a whole (head and index
 // are skippable frames), so `zstd -t` and `zstd -l` know it. docs/FORMAT.md has
 // the layout.
 //
@@ -32,10 +32,10 @@ namespace stoplog::snapshot {
 
 struct Section {
   std::string name;
-  uint64_t offset = 0;  // of its frame in the file
+  uint64_t offset = 0;  // of its frames in the file
   uint64_t length = 0;
   uint64_t size = 0;      // of what is in it
-  Sha256Digest sha256{};  // of the frame
+  Sha256Digest sha256{};  // of the frames
 };
 
 class BundleWriter {
@@ -55,10 +55,9 @@ class BundleWriter {
 
  private:
   struct Zstd;
-  BundleWriter(int fd, std::unique_ptr<Zstd> zstd);
+  explicit BundleWriter(std::unique_ptr<Zstd> zstd);
   Status put(std::span<const std::byte> bytes);
 
-  int fd_;
   std::unique_ptr<Zstd> zstd_;
   std::vector<Section> sections_;
   Section now_;

@@ -43,6 +43,34 @@ TEST_CASE("the ledger chains its entries") {
   CHECK(verdict.entries == 3);
 }
 
+TEST_CASE("the last entries of a ledger are found from its end") {
+  LedgerPlace place;
+  place.add(40);
+  auto numbers = [&](std::optional<uint64_t> last) {
+    std::vector<int64_t> out;
+    REQUIRE(place.ledger.for_each(
+        [&](const Json& entry) {
+          out.push_back(entry.integer("n"));
+          return true;
+        },
+        last));
+    return out;
+  };
+  CHECK(numbers(0).empty());
+  CHECK(numbers(1) == std::vector<int64_t>{40});
+  CHECK(numbers(3) == std::vector<int64_t>{38, 39, 40});
+  CHECK(numbers(40).size() == 40);
+  CHECK(numbers(41).size() == 40);
+  // A torn last line is none.
+  place.write(place.file, place.read(place.file) + "{\"n\":41");
+  CHECK(numbers(2) == std::vector<int64_t>{39, 40});
+  // Lines longer than the blocks in which it is read.
+  place.write(place.file, std::string(200'000, ' ') + "{\"n\":1}\n" +
+                              std::string(100'000, ' ') + "{\"n\":2}\n");
+  CHECK(numbers(1) == std::vector<int64_t>{2});
+  CHECK(numbers(2) == std::vector<int64_t>{1, 2});
+}
+
 TEST_CASE("the ledger says where it was changed") {
   LedgerPlace place;
   place.add(4);

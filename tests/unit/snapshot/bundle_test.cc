@@ -9,6 +9,7 @@
 #include "fs/journal.h"
 #include "fs/random_history.h"
 #include "snapshot/bundle_file.h"
+#include "snapshot/frame_packer.h"
 
 using namespace stoplog;
 using namespace stoplog::snapshot;
@@ -128,6 +129,28 @@ TEST_CASE("a bundle gives back what was put in") {
   CHECK(*in->text(*in->find("segments/00000001"), large.size()) == large);
   CHECK(in->text(*in->find("segments/00000001"), 10).error().code() ==
         Code::kCorrupt);
+}
+
+TEST_CASE("what is compressed in pieces by threads comes back in order") {
+  constexpr size_t kPiece = FramePacker::kPiece;
+  std::string text(7 * kPiece + 3, 'x');
+  for (size_t i = 0; i < text.size(); i += 13) text[i] = char(i * i >> 7);
+  for (int threads : {0, 1, 3}) {
+    Fd fd = memory_file();
+    auto out = BundleWriter::create(fd.get(), threads);
+    std::vector<size_t> sizes = {0,          1, kPiece - 1, kPiece, kPiece + 1,
+                                 2 * kPiece, 5, text.size()};
+    for (size_t i = 0; i < sizes.size(); ++i)
+      REQUIRE(out->add(fmt::format("segments/{:08x}", i + 1),
+                       std::string_view(text).substr(0, sizes[i])));
+    REQUIRE(out->finish());
+    CHECK(out->written() == all_of(fd.get()).size());
+    auto in = BundleReader::open(fd.get());
+    REQUIRE(in);
+    for (size_t i = 0; i < sizes.size(); ++i)
+      CHECK(*in->text(in->sections()[i], text.size()) ==
+            text.substr(0, sizes[i]));
+  }
 }
 
 TEST_CASE("no bit of a bundle can be turned and no byte cut unseen") {
