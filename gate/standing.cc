@@ -22,11 +22,9 @@ Result<Mode> parse_mode(std::string_view text) {
 Status may_commit(Mode mode) {
   switch (mode) {
     case Mode::kObserve:
-      return fail(Code::kRefused,
-                  "cannot commit: the policy's gate.mode is \"observe\"");
+      return fail(Code::kRefused, "the policy's gate.mode is \"observe\"");
     case Mode::kHold:
-      return fail(Code::kRefused,
-                  "cannot commit: the policy's gate.mode is \"hold\"");
+      return fail(Code::kRefused, "the policy's gate.mode is \"hold\"");
     case Mode::kGated:
     case Mode::kAuto:
       break;
@@ -105,7 +103,7 @@ Status check_age(const Plan& plan, timespec now, std::chrono::seconds max_age) {
     if (age <= max_age) continue;
     return std::unexpected(
         Error(Code::kDrift,
-              fmt::format("cannot commit: {} was approved {} ago, and the "
+              fmt::format("{} was approved {} ago, and the "
                           "policy's max_age is {}",
                           quote_name(decision.path.str()), print_duration(age),
                           print_duration(max_age)))

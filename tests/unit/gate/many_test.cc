@@ -51,6 +51,29 @@ TEST_CASE("a commit of many files is the draft's tree, with every pre-image") {
   site.check_clean();
 }
 
+// Verified: stat, read. Staged: made, written, its time. Exchanged: lease, read
+// again (it is younger than two seconds), rename, stat. Kept: lease. Gone:
+// stat, unlink.
+TEST_CASE("a replaced file costs a commit twelve steps and no more") {
+  auto steps = [](int files) {
+    Site site("/dev/shm");
+    for (int i = 0; i < files; ++i)
+      put(fmt::format("{}/f{}", site.ws, i), text_of(i, "old"));
+    site.branch();
+    for (int i = 0; i < files; ++i)
+      put(fmt::format("{}/f{}", site.draft, i), text_of(i, "new"));
+    int count = 0;
+    Disk disk([&](const char*) {
+      ++count;
+      return 0;
+    });
+    REQUIRE(transact(site.ground(&disk), site.items(), CommitMeta{}));
+    return count;
+  };
+  // A thread opens the directory once for every 32.
+  CHECK(steps(300) - steps(100) <= 12 * 200 + 200 / 16);
+}
+
 TEST_CASE("drift is named by all threads that saw some") {
   Site site("/dev/shm");
   make_many(site);
