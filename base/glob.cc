@@ -212,6 +212,34 @@ bool Glob::matches(std::string_view path, bool is_dir) const {
          match_name(parts_[0], slash == kNone ? path : path.substr(slash + 1));
 }
 
+std::vector<size_t> Glob::reached(std::string_view directory) const {
+  if (!anchored_) return {};
+  // "**" is passed at once and stays.
+  auto add = [this](std::vector<size_t>& to, size_t at) {
+    for (;; ++at) {
+      if (at == parts_.size() || std::ranges::find(to, at) != to.end()) return;
+      to.push_back(at);
+      if (parts_[at] != "**") return;
+    }
+  };
+  std::vector<size_t> now;
+  add(now, 0);
+  for (size_t at = 0, next = 0; at <= directory.size() && !now.empty();
+       at = next) {
+    std::string_view name = part_at(directory, at, next);
+    std::vector<size_t> then;
+    for (size_t p : now) {
+      if (parts_[p] == "**")
+        add(then, p);
+      else if (match_name(parts_[p], name))
+        add(then, p + 1);
+    }
+    now = std::move(then);
+  }
+  std::ranges::sort(now);
+  return now;
+}
+
 // One pass: a path may be thousands of directories deep.
 bool Glob::covers(std::string_view path, bool is_dir) const {
   if (path.empty()) return false;

@@ -33,6 +33,10 @@ class Glob {
   bool matches(std::string_view path, bool is_dir) const;
   // True when it matches the path or a directory above it.
   bool covers(std::string_view path, bool is_dir = false) const;
+  // How much of the pattern a directory's path may have used up: what is
+  // beneath two directories is matched alike when these are the same. None for
+  // a pattern that asks for the last component alone.
+  std::vector<size_t> reached(std::string_view directory) const;
   const std::string& pattern() const { return pattern_; }
 
  private:

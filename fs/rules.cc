@@ -112,6 +112,16 @@ Rule RuleSet::rule(std::string_view path, bool is_directory) const {
   return tracked_ && tracked_(path) ? found : Rule::kMask;
 }
 
+Rule RuleSet::evaded(std::string_view from, std::string_view to) const {
+  for (const auto& [rule, glob] : globs_) {
+    if (rule == Rule::kMask) continue;
+    auto before = glob.reached(from), after = glob.reached(to);
+    if (!std::ranges::includes(before, after)) return rule;
+    if (rule == Rule::kReadOnly && before != after) return rule;
+  }
+  return Rule::kNone;
+}
+
 std::string_view RuleSet::mask_content(std::string_view) const {
   return kMaskContent;
 }

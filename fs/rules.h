@@ -47,6 +47,7 @@ class RuleSet : public PathRules {
   bool empty() const override;
   bool hides() const override;
   Rule rule(std::string_view path, bool is_directory) const override;
+  Rule evaded(std::string_view from, std::string_view to) const override;
   std::string_view mask_content(std::string_view path) const override;
 
  private:

@@ -222,6 +222,11 @@ struct Tree::Impl {
   Status check_change(NodeId id, const char* operation, const Caller* caller);
   Status check_name(NodeId parent, std::string_view name, bool is_dir,
                     const char* operation, const Caller& caller);
+  struct At {
+    NodeId dir;
+    const std::string& name;
+  };
+  Status check_beneath(const At& from, const At& to, const Caller& caller);
   // Counts, tells the observer; the error that the rule gives.
   Error deny(std::string path, Rule rule, const char* operation, pid_t pid);
   // One counted lookup, given back at the end of a scope.
@@ -280,6 +285,8 @@ struct Tree::Impl {
   Result<SegmentRange> store_object(const Sha256Digest& digest, uint64_t size);
 
   // --- content (tree_io.cc) ---
+  Result<uint64_t> seek_body(const FileBody& body, NodeView view,
+                             uint64_t offset, int whence);
   Status read_pieces(const FileBody& body, NodeId id, uint64_t offset,
                      std::span<std::byte> out);
   Status read_segment(uint32_t segment, uint64_t at, std::span<std::byte> out,
@@ -332,6 +339,7 @@ struct Tree::Impl {
   // Ranges that died before any mark saw them, to be given back.
   std::vector<SegmentRange> dead_;
   uint64_t dead_bytes_ = 0;
+  std::atomic<uint64_t> reclaims_ = 0;  // how often any were
   uint64_t name_memory_ = 0;
 
   // --- slow work (tree_pool.cc); no lock held ---

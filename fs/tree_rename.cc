@@ -89,6 +89,27 @@ Status Tree::rmdir(NodeId parent, std::string_view name, const Caller& caller) {
   return impl_->remove_name(parent, name, true, caller);
 }
 
+// A directory must not bring what is in it under a rule for its new path: made
+// elsewhere, it would get where nothing may be made. Nor may it take along what
+// is read-only where it stands.
+Status Tree::Impl::check_beneath(const At& from, const At& to,
+                                 const Caller& caller) {
+  if (options_.rules == nullptr || options_.rules->empty()) return {};
+  auto path_of = [this](const At& at) {
+    const Live* dir = get(at.dir);
+    return join_path(dir ? draft_path(*dir).value_or("") : "", at.name);
+  };
+  std::string path;
+  Rule rule;
+  {
+    std::shared_lock lock(mutex_);
+    path = path_of(to);
+    rule = options_.rules->evaded(path_of(from), path);
+  }
+  if (rule == Rule::kNone) return {};
+  return std::unexpected(deny(std::move(path), rule, "rename", caller.pid));
+}
+
 // May what stands at the new name be replaced by `mode`?
 Status Tree::Impl::check_replace(NodeId new_parent, const std::string& name,
                                  mode_t mode, const Target& target,
@@ -136,6 +157,8 @@ Status Tree::rename(NodeId parent, std::string_view old_view, NodeId new_parent,
   TRY(t.check_change(id, "rename", &caller));
   TRY(t.check_name(parent, name, S_ISDIR(mode), "rename", caller));
   TRY(t.check_name(new_parent, new_name, S_ISDIR(mode), "rename", caller));
+  if (S_ISDIR(mode))
+    TRY(t.check_beneath({parent, name}, {new_parent, new_name}, caller));
   TRY(t.hold(parent));
   TRY(t.hold(new_parent));
   TRY(t.hold(id));
@@ -143,6 +166,8 @@ Status Tree::rename(NodeId parent, std::string_view old_view, NodeId new_parent,
     Impl::Target target = TRY(t.target_at(new_parent, new_name));
     if (target.exists() && flags == RENAME_NOREPLACE) return fail_errno(EEXIST);
     if (!target.exists() && exchange) return fail_errno(ENOENT);
+    if (exchange && S_ISDIR(target.mode))
+      TRY(t.check_beneath({new_parent, new_name}, {parent, name}, caller));
     if (exchange && target.lower) {
       NodeId other = TRY(t.peek(new_parent, new_name));
       Impl::Counted held{t, other};

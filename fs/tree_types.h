@@ -162,6 +162,9 @@ class PathRules {
   // Pure: the same answer for the same path, from any thread, no blocking. A
   // rule on a directory answers for what is beneath it too.
   virtual Rule rule(std::string_view path, bool is_directory) const = 0;
+  // The strictest rule (masks apart) that a directory's move could go round:
+  // something beneath it would come under the rule, or leave a read-only path.
+  virtual Rule evaded(std::string_view from, std::string_view to) const = 0;
   // What a masked file reads as.
   virtual std::string_view mask_content(std::string_view path) const = 0;
 };

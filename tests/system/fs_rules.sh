@@ -15,8 +15,10 @@ rules() {
   echo lib >"$b/vendor/lib/x.c"
   echo SECRET >"$b/plain/private.db"
   echo open >"$b/plain/open"
+  mkdir "$b/ci"
+  echo real >"$b/ci/run.yml"
   fs_mount "$b" "$m" --way "$1" --hide secrets --read-only vendor/ \
-    --deny '*.db' --default-masks
+    --read-only 'ci/*.yml' --deny '*.db' --default-masks
 
   # to warm names is no attempt at any of them
   "$STOPLOG" daemon --warm "$m"
@@ -65,6 +67,21 @@ rules() {
   not rm "$m/vendor/lib/x.c"
   not chmod 600 "$m/vendor/lib/x.c"
   not mv "$m/vendor/lib/x.c" "$m/plain/x.c"
+
+  # nor made elsewhere and brought there with its directory, open or not, nor
+  # taken away with it
+  not mv "$m/ci" "$m/was"
+  mkdir "$m/made"
+  echo evil >"$m/made/run.yml"
+  exec 8<>"$m/made/run.yml"
+  not mv -T "$m/made" "$m/ci"
+  not mv "$m/made/run.yml" "$m/ci/new.yml"
+  mv "$m/made" "$m/ci/old2"
+  echo more >&8
+  exec 8>&-
+  not mv "$m/ci/old2/run.yml" "$m/ci"
+  not rm -r "$m/ci"
+  same real "$(cat "$m/ci/run.yml")"
 
   # deny: the name shows, nothing else
   not cat "$m/plain/private.db"

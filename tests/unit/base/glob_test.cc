@@ -90,6 +90,23 @@ TEST_CASE("a path of a hundred thousand directories is looked at once") {
   CHECK(Glob::parse("**/x")->covers(deep + "/x/y"));
 }
 
+TEST_CASE("how far directories have got in a pattern") {
+  using Reached = std::vector<size_t>;
+  auto reached = [](const char* pattern, const char* directory) {
+    return Glob::parse(pattern)->reached(directory);
+  };
+  CHECK(reached("a/b/c", "a") == Reached{1});
+  CHECK(reached("a/b/c", "a/b") == Reached{2});
+  CHECK(reached("a/b/c", "a/b/c").empty());  // all of it: it is matched itself
+  CHECK(reached("a/b/c", "b").empty());
+  CHECK(reached("/a", "x").empty());
+  CHECK(reached("c", "a").empty());  // the last component alone
+  CHECK(reached("**/a/b", "x/y") == Reached{0, 1});
+  CHECK(reached("**/a/b", "x/a") == Reached{0, 1, 2});
+  CHECK(reached("a/**/b", "a") == Reached{1, 2});
+  CHECK(reached("a/**/b", "a/x/y") == Reached{1, 2});
+}
+
 TEST_CASE("a pattern that means nothing is refused") {
   for (const char* bad : {"", "/", "a//b", "../a", "a/./b", "[a", "a/[b/c]"})
     CHECK_FALSE(Glob::parse(bad));

@@ -48,6 +48,25 @@ TEST_CASE("the strictest rule holds whatever the order") {
   CHECK(rules->rule("a/b", false) == Rule::kHide);
 }
 
+TEST_CASE("a rule that the move of a directory would go round") {
+  auto rules = RuleSet::create({.hide = {"*.key"},
+                                .mask = {"m/x"},
+                                .read_only = {"ci/*.yml", "src/**/lock"},
+                                .deny = {"**/private/db"},
+                                .default_masks = false})
+                   .value();
+  CHECK(rules->evaded("new", "ci") == Rule::kReadOnly);
+  CHECK(rules->evaded("ci", "old") == Rule::kReadOnly);
+  CHECK(rules->evaded("new", "other") == Rule::kNone);
+  CHECK(rules->evaded("new", "m") == Rule::kNone);
+  CHECK(rules->evaded("lib", "src") == Rule::kReadOnly);
+  CHECK(rules->evaded("lib", "src/lib") == Rule::kReadOnly);
+  CHECK(rules->evaded("src/a", "src/b") == Rule::kNone);
+  CHECK(rules->evaded("src/a", "b") == Rule::kReadOnly);
+  CHECK(rules->evaded("a/b", "a/private") == Rule::kDeny);
+  CHECK(rules->evaded("a/private", "private") == Rule::kNone);
+}
+
 TEST_CASE("secrets that git does not track are masked by default") {
   auto tracked = [](std::string_view path) { return path == "test/ca.pem"; };
   auto rules = RuleSet::create({.tracked = tracked}).value();

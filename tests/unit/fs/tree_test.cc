@@ -485,6 +485,9 @@ struct SomeRules : PathRules {
     if (path == "ro" || path.starts_with("ro/")) return Rule::kReadOnly;
     return Rule::kNone;
   }
+  Rule evaded(std::string_view, std::string_view to) const override {
+    return to == "deep" ? Rule::kReadOnly : Rule::kNone;
+  }
   std::string_view mask_content(std::string_view) const override {
     return "masked\n";
   }
@@ -573,6 +576,11 @@ TEST_CASE("rules hide mask deny and protect by every route") {
   CHECK(f.rename("ro", "rw") == EROFS);
   CHECK(f.create("plain/x") == 0);
   CHECK(f.rename("plain/x", "hidden") == EACCES);
+  CHECK(f.rename("plain", "deep") == EROFS);
+  CHECK(f.mkdir("deep") == 0);
+  CHECK(f.rename("plain", "deep", RENAME_EXCHANGE) == EROFS);
+  CHECK(f.rename("deep", "plain", RENAME_EXCHANGE) == EROFS);
+  CHECK(f.rename("plain/x", "deep/x") == 0);
   CHECK(told.denials.size() > 5);
   CHECK(f.tree->stats().denials == told.denials.size());
 }
