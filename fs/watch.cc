@@ -91,38 +91,42 @@ bool Watch::cover(NodeId node, uint32_t mask, bool* fresh) {
     auto it = nodes_.find(node);
     if (it != nodes_.end()) return it->second.covered;
   }
-  Coverage coverage = put(node, mask);
+  Fd target;
+  Coverage coverage = find(node, target);
   if (!coverage.settled) return false;
-  if (!coverage.covered) ++refused_;
   std::unique_lock lock(mutex_);
-  auto [it, added] = nodes_.try_emplace(node, coverage);
-  if (added && coverage.watch >= 0) {
+  if (auto it = nodes_.find(node); it != nodes_.end())
+    return it->second.covered;
+  // With the lock: another node that stands on the same file may be dropped
+  // just now, and would take away the watch that both have.
+  if (target && watches_.size() < most_)
+    if (auto watch = sys::inotify_watch(inotify_.get(), target.get(), mask))
+      coverage = {.watch = *watch, .covered = true};
+  if (!coverage.covered) ++refused_;
+  nodes_.emplace(node, coverage);
+  if (coverage.watch >= 0) {
     watches_[coverage.watch].push_back(node);
     if (fresh != nullptr) *fresh = true;
   }
-  return it->second.covered;
+  return coverage.covered;
 }
 
-// Outside of the lock: it walks the lower tree.
-Watch::Coverage Watch::put(NodeId node, uint32_t mask) {
+// What is to be watched, if anything. Outside of the lock: it walks the lower
+// tree.
+Watch::Coverage Watch::find(NodeId node, Fd& target) {
   auto ref = tree_.lower_ref(node);
   if (!ref) return {.watch = -1, .covered = true};
-  {
-    std::shared_lock lock(mutex_);
-    if (watches_.size() >= most_) return {};
-  }
   // Gone from there, or another file stands there: the tree finds that out by
   // itself, and gives another node or another path the next time.
   constexpr Coverage kMoving{.watch = -1, .covered = false, .settled = false};
-  auto target = sys::open_beneath(base_, ref->path.str(), O_PATH);
-  if (!target) return kMoving;
-  auto magic = sys::fs_magic(target->get());
+  auto found = sys::open_beneath(base_, ref->path.str(), O_PATH);
+  if (!found) return kMoving;
+  auto magic = sys::fs_magic(found->get());
   if (!magic || !reports_changes(*magic)) return {};
-  auto stat = sys::fstat(target->get());
+  auto stat = sys::fstat(found->get());
   if (!stat || stat->dev != ref->dev || stat->ino != ref->ino) return kMoving;
-  auto watch = sys::inotify_watch(inotify_.get(), target->get(), mask);
-  if (!watch) return {};
-  return {.watch = *watch, .covered = true};
+  target = std::move(*found);
+  return {};
 }
 
 void Watch::drop(NodeId node) {

@@ -85,7 +85,7 @@ class Watch {
   Watch(Tree& tree, const WatchOptions& options, uint64_t most, Fd inotify,
         Fd wake);
   bool cover(NodeId node, uint32_t mask, bool* fresh);
-  Coverage put(NodeId node, uint32_t mask);
+  Coverage find(NodeId node, Fd& target);
   void drop(NodeId node);  // mutex_ held exclusively
   void run();
   void handle(const std::vector<sys::InotifyEvent>& events);
