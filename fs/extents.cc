@@ -112,12 +112,10 @@ uint64_t ExtentMap::next_data(uint64_t offset) const {
   return std::max(list_[i].offset, offset);
 }
 
-uint64_t ExtentMap::next_hole(uint64_t offset) const {
-  for (size_t i = first_after(offset); i < list_.size(); ++i) {
-    if (list_[i].offset > offset) break;
-    offset = list_[i].end();
-  }
-  return std::min(offset, size_);
+const Extent* ExtentMap::covering(uint64_t offset) const {
+  size_t i = first_after(offset);
+  if (i == list_.size() || list_[i].offset > offset) return nullptr;
+  return &list_[i];
 }
 
 void ExtentMap::pin(uint32_t segment, uint64_t at) {

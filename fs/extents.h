@@ -47,9 +47,10 @@ class ExtentMap {
   // pieces, in order.
   std::vector<Extent> find(uint64_t offset, uint64_t length) const;
   // The next data (not a hole; kZero counts as data, as ext4 counts unwritten
-  // extents in the page cache) or hole at or after `offset`; size() when none.
+  // extents in the page cache) at or after `offset`; size() when none.
   uint64_t next_data(uint64_t offset) const;
-  uint64_t next_hole(uint64_t offset) const;
+  // The extent that holds `offset`; null in a hole and beyond the size.
+  const Extent* covering(uint64_t offset) const;
   // Lower ranges now lie in `segment` at the same offset plus `at`.
   void pin(uint32_t segment, uint64_t at);
   bool has_lower() const;

@@ -10,7 +10,8 @@
 namespace stoplog::fs {
 namespace {
 
-constexpr uint64_t kStep = 1u << 20;  // preallocated at a time
+constexpr uint64_t kStep = 1u << 20;     // preallocated at a time
+constexpr uint64_t kSpare = 256u << 10;  // of it: some thousand removals
 
 Result<Fd> journal_dir(int draft_dir) {
   auto made = sys::mkdirat(draft_dir, layout::kJournalDir, layout::kDirMode);
@@ -151,8 +152,11 @@ Result<std::unique_ptr<Journal>> Journal::resume(int draft_dir,
   journal->fd_ = TRY(open_generation(draft_dir, head.open.generation, O_RDWR));
   journal->end_ = journal->reserved_ = end.end;
   journal->position_ = end.sequence;
-  // Cuts the torn tail, and space preallocated by a process that was killed.
-  TRY_CTX(sys::ftruncate(journal->fd_.get(), end.end), "journal");
+  // Cuts the torn tail; what a process that was killed had preallocated lies
+  // behind the size of the file and is used.
+  if (TRY(sys::fstat(journal->fd_.get())).size > end.end)
+    TRY_CTX(sys::ftruncate(journal->fd_.get(), end.end), "journal");
+  (void)journal->reserve(0, Room::kOrdinary);
   return journal;
 }
 
@@ -173,7 +177,7 @@ Result<std::unique_ptr<Journal>> Journal::create(int draft_dir,
   encode(open, journal->buffer_);
   end_frame(journal->buffer_, begin,
             {.sequence = after + 1, .type = record_type(open)}, 0);
-  TRY(journal->reserve(journal->buffer_.size()));
+  TRY(journal->reserve(journal->buffer_.size(), Room::kOrdinary));
   TRY(sys::pwrite_full(journal->fd_.get(),
                        std::as_bytes(std::span(journal->buffer_)), 0));
   journal->end_ = journal->buffer_.size();
@@ -200,22 +204,23 @@ Status Journal::publish() {
   return sys::fsync(dir_.get());
 }
 
-Status Journal::reserve(uint64_t size) {
-  if (end_ + size <= reserved_) return {};
-  uint64_t want = std::max(size, kStep);
-  for (;;) {
+Status Journal::reserve(uint64_t size, Room room) {
+  uint64_t least = size + (room == Room::kSpare ? 0 : kSpare);
+  if (end_ + least <= reserved_) return {};
+  for (uint64_t want : {size + kStep, least}) {
     auto done = sys::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, end_, want);
-    if (done || done.error().err() == EOPNOTSUPP) break;
-    // Nearly full: take just what this record needs.
-    if (want == size) return done;
-    want = size;
+    if (done || done.error().err() == EOPNOTSUPP) {
+      reserved_ = end_ + want;
+      return {};
+    }
+    // Nearly full: take just what is needed.
+    if (want == least) return done;
   }
-  reserved_ = end_ + want;
   return {};
 }
 
 Result<Position> Journal::append(std::span<const Record> records,
-                                 uint32_t command) {
+                                 uint32_t command, Room room) {
   if (broken_) return fail_errno(EIO);
   buffer_.clear();
   Position position = position_;
@@ -230,7 +235,7 @@ Result<Position> Journal::append(std::span<const Record> records,
                .command = command},
               open_.draft);
   }
-  TRY(reserve(buffer_.size()));
+  TRY(reserve(buffer_.size(), room));
   auto written =
       sys::pwrite_full(fd_.get(), std::as_bytes(std::span(buffer_)), end_);
   if (!written) {

@@ -9,10 +9,12 @@
 //   TRY(journal->sync());
 //
 // append() is one pwrite into preallocated space; when it fails the file is
-// cut back and nothing has happened. When even that fails, or an fsync does,
-// the journal is broken: every later call fails, because what the disk holds
-// is no longer known. append() is called by one thread at a time (the tree's
-// lock); sync() by any, and callers share one fdatasync (group commit).
+// cut back and nothing has happened. A spare of that space is left for records
+// with which room is made (Room::kSpare), so that they fit on a full disk too.
+// When even that fails, or an fsync does, the journal is broken: every later
+// call fails, because what the disk holds is no longer known. append() is
+// called by one thread at a time (the tree's lock); sync() by any, and callers
+// share one fdatasync (group commit).
 #pragma once
 
 #include <atomic>
@@ -93,6 +95,8 @@ using RecordSink = std::function<Status(const Logged&)>;
 Result<ScanEnd> journal_scan(int fd, const JournalHead& head, Position until,
                              const RecordSink& sink);
 
+enum class Room : uint8_t { kOrdinary, kSpare };
+
 class Journal {
  public:
   // Continues a generation at `end`, cutting what is behind it.
@@ -107,7 +111,8 @@ class Journal {
 
   // Makes a created generation the current one.
   Status publish();
-  Result<Position> append(std::span<const Record> records, uint32_t command);
+  Result<Position> append(std::span<const Record> records, uint32_t command,
+                          Room room = Room::kOrdinary);
   Status sync();
   Position position() const { return position_; }
   Position synced() const { return synced_; }
@@ -117,7 +122,7 @@ class Journal {
 
  private:
   Journal() = default;
-  Status reserve(uint64_t size);
+  Status reserve(uint64_t size, Room room);
 
   OpenRecord open_;
   Fd dir_, fd_;

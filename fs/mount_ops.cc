@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/sys_node.h"
 #include "fs/mount_impl.h"
 
 namespace stoplog::fs {
@@ -23,10 +24,16 @@ Impl& impl(fuse_req_t req) {
 
 Caller caller(fuse_req_t req) { return impl(req).caller(*fuse_req_ctx(req)); }
 
-// Runs `ask` so that nothing it throws gets into libfuse's C frames.
+bool is_full(int err) { return err == ENOSPC || err == EDQUOT; }
+
+// Runs `ask` so that nothing it throws gets into libfuse's C frames. What found
+// no room is tried once more when some could be made: it has changed nothing.
 template <typename Ask>
 auto attempt(fuse_req_t req, Ask ask) -> decltype(ask()) {
   try {
+    auto got = ask();
+    if (got || !is_full(got.error().err()) || !impl(req).tree.make_room())
+      return got;
     return ask();
   } catch (const std::bad_alloc&) {
     return fail_errno(ENOMEM);
@@ -184,6 +191,12 @@ SetAttr set_attr(const Impl& self, const struct stat& attr, int to_set) {
   return out;
 }
 
+// What a change by another takes away.
+bool is_privileged(mode_t mode) {
+  constexpr mode_t kGroup = S_ISGID | S_IXGRP;
+  return !S_ISDIR(mode) && ((mode & S_ISUID) != 0 || (mode & kGroup) == kGroup);
+}
+
 void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat* attr, int to_set,
                 fuse_file_info*) {
   reply_attr(req, attempt(req, [&]() -> Result<Entry> {
@@ -191,11 +204,24 @@ void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat* attr, int to_set,
                SetAttr set = set_attr(self, *attr, to_set);
                if (current_request().raw.kills_suidgid())
                  set.set |= kKillSuidgid;
-               if ((set.set & (kSetUid | kSetGid)) != 0) {
-                 // The kernel leaves the clearing to us without a word
-                 // (FUSE_HANDLE_KILLPRIV_V2), and chown always clears.
-                 set.set |= kKillSuidgid;
+               // Nothing is asked for by a chown that names nobody, which moves
+               // the ctime, and ahead of a write that will take bits away, by
+               // its own word where the caller is another than the owner.
+               bool nothing = to_set == 0;
+               if (nothing || (set.set & (kSetUid | kSetGid)) != 0) {
                  Entry now = TRY(self.tree.getattr(node));
+                 uint32_t uid = caller(req).uid;
+                 bool stranger = uid != 0 && uid != now.attr.uid;
+                 if (nothing && stranger && is_privileged(now.attr.mode))
+                   return now;
+                 if (nothing) {
+                   set.set |= kSetCtime;
+                   set.ctime = sys::coarse_now();
+                 }
+                 // The kernel leaves the clearing to us without a word
+                 // (FUSE_HANDLE_KILLPRIV_V2), and chown always clears what is
+                 // no directory's.
+                 if (!S_ISDIR(now.attr.mode)) set.set |= kKillSuidgid;
                  const IdMap& ids = self.options.ids;
                  set.uid = ids.chown_uid(attr->st_uid, now.attr.uid);
                  set.gid = ids.chown_gid(attr->st_gid, now.attr.gid);

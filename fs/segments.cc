@@ -96,7 +96,8 @@ Result<SegmentRange> Segments::allocate(uint64_t length,
 }
 
 // As many as there are writers at the moment.
-void Segments::release(const SegmentRange& range) {
+void Segments::release(const SegmentRange& range, bool recorded) {
+  if (!recorded) (void)punch(range);
   std::lock_guard lock(mutex_);
   auto it = std::ranges::find_if(claims_, [&](const SegmentRange& r) {
     return r.segment == range.segment && r.at == range.at;
@@ -128,6 +129,21 @@ Status Segments::write(const SegmentRange& range,
   FdHandle fd = TRY(handle(range.segment));
   TRY(sys::pwrite_full(fd->get(), data, range.at));
   note_written(range.segment);
+  return {};
+}
+
+Status Segments::write_thin(const SegmentRange& range,
+                            std::span<const std::byte> data, bool sparse) {
+  if (!sparse) return write(range, data);
+  auto is_zero = [](std::span<const std::byte> page) {
+    return std::ranges::all_of(page,
+                               [](std::byte b) { return b == std::byte{0}; });
+  };
+  for (uint64_t at = 0; at < data.size(); at += kPage) {
+    uint64_t n = std::min<uint64_t>(kPage, data.size() - at);
+    if (at + n < data.size() && is_zero(data.subspan(at, n))) continue;
+    TRY(write({range.segment, range.at + at, n}, data.subspan(at, n)));
+  }
   return {};
 }
 
@@ -171,9 +187,12 @@ bool Segments::is_mutable(uint32_t segment) {
 
 Status Segments::punch(const SegmentRange& range) {
   if (!is_mutable(range.segment)) return fail_errno(EPERM);
+  uint64_t begin = (range.at + kPage - 1) / kPage * kPage;
+  uint64_t end = (range.at + range.length) / kPage * kPage;
+  if (begin >= end) return {};
   FdHandle fd = TRY(handle(range.segment));
   return sys::fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                        range.at, range.length);
+                        begin, end - begin);
 }
 
 Status Segments::remove(uint32_t segment) {

@@ -36,20 +36,23 @@ class Segments {
   static Result<std::unique_ptr<Segments>> open(int draft_dir, bool writable);
 
   // Says that a range was allocated whose record is not yet written: as long
-  // as it lives the range is not given back.
+  // as it lives nobody else gives the range back. It does so itself at its end
+  // unless recorded() was called: no record came, the disk may be full.
   class Claim {
    public:
     Claim() = default;
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
     ~Claim() {
-      if (segments_ != nullptr) segments_->release(range_);
+      if (segments_ != nullptr) segments_->release(range_, recorded_);
     }
+    void recorded() { recorded_ = true; }
 
    private:
     friend class Segments;
     Segments* segments_ = nullptr;
     SegmentRange range_;
+    bool recorded_ = false;
   };
   std::vector<SegmentRange> claimed();
   uint64_t allocated() const { return allocated_; }  // bytes so far
@@ -60,7 +63,12 @@ class Segments {
                                 const SegmentRange& behind = {},
                                 Claim* claim = nullptr);
   Status write(const SegmentRange& range, std::span<const std::byte> data);
+  // The same; when `sparse`, pages of zeros are left out. The last is not: the
+  // next daemon goes on behind the end of the file.
+  Status write_thin(const SegmentRange& range, std::span<const std::byte> data,
+                    bool sparse);
   Result<size_t> read(uint32_t segment, uint64_t at, std::span<std::byte> out);
+  Result<FdHandle> handle(uint32_t segment);
   // A segment of its own for one large file, to be filled through its fd and
   // then noted as written.
   struct Whole {
@@ -72,6 +80,7 @@ class Segments {
 
   // May bytes that are there be written again or given back to the disk?
   bool is_mutable(uint32_t segment);
+  // The whole pages of a range.
   Status punch(const SegmentRange& range);
   Status remove(uint32_t segment);
   Status sync();  // everything written so far
@@ -89,9 +98,8 @@ class Segments {
 
  private:
   explicit Segments(bool writable) : writable_(writable) {}
-  Result<FdHandle> handle(uint32_t segment);
   Status start_new_locked();
-  void release(const SegmentRange& range);
+  void release(const SegmentRange& range, bool recorded);
 
   static constexpr uint64_t kRoll = 64u << 20;  // start another beyond this
 

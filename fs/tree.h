@@ -197,6 +197,9 @@ class Tree {
   // Files and directories that changed since the last command began, what it
   // made and removed again left out.
   uint64_t changed_by_command() const;
+  // After ENOSPC: gives back what died since, so that it may be tried once
+  // more. False: nothing did.
+  bool make_room();
   // Runs queued background work (pinning, sealing, reclaiming) to its end in
   // the calling thread.
   Status settle();

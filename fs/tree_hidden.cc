@@ -58,13 +58,15 @@ Status Tree::Impl::take_hidden(NodeId parent, const std::string& name) {
       !(identity_of(still->second.base) == identity_of(hidden->base)))
     return {};
   hidden_bytes_ += bytes.size();
-  return append({DeletedRecord{.path = path,
-                               .base = hidden->base,
-                               .target = {},
-                               .command = still->second.command,
-                               .when = still->second.when,
-                               .segment = range.segment,
-                               .at = range.at}});
+  TRY(append({DeletedRecord{.path = path,
+                            .base = hidden->base,
+                            .target = {},
+                            .command = still->second.command,
+                            .when = still->second.when,
+                            .segment = range.segment,
+                            .at = range.at}}));
+  claim.recorded();
+  return {};
 }
 
 }  // namespace stoplog::fs

@@ -20,6 +20,19 @@ Status Tree::Impl::writable() const {
   return {};
 }
 
+// What must be possible on a full disk: to take names and content away, and to
+// say where a command ended.
+static Room room_for(std::span<const Record> records) {
+  bool spare = std::ranges::all_of(records, [](const Record& record) {
+    return std::holds_alternative<AdoptRecord>(record) ||
+           std::holds_alternative<UnlinkRecord>(record) ||
+           std::holds_alternative<TruncateRecord>(record) ||
+           std::holds_alternative<DropRecord>(record) ||
+           std::holds_alternative<MarkRecord>(record);
+  });
+  return spare ? Room::kSpare : Room::kOrdinary;
+}
+
 // Appends and applies. When the append fails nothing has happened.
 Status Tree::Impl::append(std::vector<Record> records) {
   TRY(writable());
@@ -32,14 +45,15 @@ Status Tree::Impl::append(std::vector<Record> records) {
                        : records.end(),
                    DropRecord{drops});
   Position position = journal_->position();
+  Room room = room_for(records);
   // Now and then, look whether a checkpoint is due.
   if ((position & 0x3fff) == 0) wake_pool();
   if (state_.has_unwritten()) {
     std::vector<Record> nodes = state_.unwritten_in(records);
-    if (!nodes.empty()) position = TRY(journal_->append(nodes, 0));
+    if (!nodes.empty()) position = TRY(journal_->append(nodes, 0, room));
     for (const Record& node : nodes) state_.set_written(node);
   }
-  auto appended = journal_->append(records, state_.command());
+  auto appended = journal_->append(records, state_.command(), room);
   if (!appended) {
     pending_drops_ = std::move(drops);
     return std::unexpected(std::move(appended).error());
@@ -242,6 +256,7 @@ Status Tree::Impl::revive(NodeId id) {
                                    .keep_size = false,
                                    .time = st.mtime});
   TRY(append(std::move(records)));
+  claim.recorded();
   become_held(static_cast<Slot>(id), serial);
   return {};
 }
@@ -269,7 +284,7 @@ Result<bool> Tree::Impl::take_from(int fd, Serial serial) {
       record.hash = xxh3(bytes);
       if (!bytes.empty()) {
         SegmentRange range = TRY(segments_->allocate(bytes.size(), {}, &claim));
-        TRY(segments_->write(range, bytes));
+        TRY(segments_->write_thin(range, bytes, st.blocks * 512 < st.size));
         record.segment = range.segment;
         record.at = range.at;
       }
@@ -283,6 +298,7 @@ Result<bool> Tree::Impl::take_from(int fd, Serial serial) {
       return fail_errno(ESTALE);
     if (record.whole) TRY(charge(st.size, true));
     TRY(append({record}));
+    claim.recorded();
     if (!record.whole) {
       unpinned_.insert(serial);
       wake_pool();

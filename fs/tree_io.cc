@@ -201,6 +201,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   else if (!same_time(held->mtime, now) || !same_time(held->ctime, now) ||
            held->command != t.state_.command())
     TRY(t.append({TouchRecord{.serial = held->serial, .time = now}}));
+  claim.recorded();
   t.written_bytes_ += data.size();
   return data.size();
 }
@@ -286,12 +287,41 @@ Result<uint64_t> Tree::lseek(NodeId node, uint64_t offset, int whence) {
     return sys::seek(fd->get(), offset, whence);
   }
   std::shared_lock io(view.body->io);
-  const ExtentMap& map = view.body->map;
+  return t.seek_body(*view.body, view, offset, whence);
+}
+
+// With body.io held. Holes of the lower file, and of the segment that it was
+// copied to, are holes too.
+Result<uint64_t> Tree::Impl::seek_body(const FileBody& body, NodeView view,
+                                       uint64_t offset, int whence) {
+  view.identity = identity_of(body.lower);
+  const ExtentMap& map = body.map;
   if (offset >= map.size()) return fail_errno(ENXIO);
-  if (whence == SEEK_HOLE) return map.next_hole(offset);
-  uint64_t at = map.next_data(offset);
-  if (at >= map.size()) return fail_errno(ENXIO);
-  return at;
+  for (uint64_t at = offset; at < map.size();) {
+    const Extent* e = map.covering(at);
+    if (e == nullptr) {
+      if (whence == SEEK_HOLE) return at;
+      at = map.next_data(at);
+      continue;
+    }
+    // What cannot be asked is data.
+    uint64_t found = whence == SEEK_DATA ? at : e->end();
+    auto fd = e->where == Where::kLower     ? lower_file(view)
+              : e->where == Where::kSegment ? segments_->handle(e->segment)
+                                            : Result<FdHandle>(FdHandle());
+    if (fd && *fd) {
+      uint64_t from = e->at + (at - e->offset);
+      auto there = sys::seek((*fd)->get(), from, whence);
+      if (there)
+        found = at + std::min(*there - from, e->end() - at);
+      else if (there.error().err() == ENXIO)
+        found = whence == SEEK_DATA ? e->end() : at;
+    }
+    if (found < e->end()) return found;
+    at = e->end();
+  }
+  if (whence == SEEK_HOLE) return map.size();
+  return fail_errno(ENXIO);
 }
 
 Result<size_t> Tree::copy_range(NodeId from, uint64_t from_offset, NodeId to,

@@ -13,8 +13,7 @@ namespace stoplog::fs {
 namespace {
 
 constexpr uint32_t kSealStep = 256u << 10;
-constexpr size_t kSealBatch = 128;  // records a write
-constexpr uint64_t kPage = 4096;
+constexpr size_t kSealBatch = 128;             // records a write
 constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
 
 }  // namespace
@@ -81,6 +80,22 @@ Status Tree::settle() {
   return impl_->reclaim(true);
 }
 
+// Not under work(): its pins take long, and a full disk refuses them anyway.
+bool Tree::make_room() {
+  Impl& t = *impl_;
+  if (t.read_only_) return false;
+  uint64_t before = t.reclaims_;
+  std::lock_guard one(t.work_mutex_);
+  {
+    std::unique_lock lock(t.mutex_);
+    // What nobody has open any more dies with a record that says so.
+    if (auto drops = std::exchange(t.pending_drops_, {}); !drops.empty())
+      if (!t.append({DropRecord{drops}})) t.pending_drops_ = std::move(drops);
+  }
+  (void)t.reclaim(true);
+  return t.reclaims_ != before;
+}
+
 // Copies a large lower file into a segment of its own: shared by reflink where
 // the file system can, else byte by byte, holes left out.
 Status Tree::Impl::fill_pin(int from, const sys::Stat& st,
@@ -91,7 +106,10 @@ Status Tree::Impl::fill_pin(int from, const sys::Stat& st,
     auto data = sys::seek(from, at, SEEK_DATA);
     if (!data && data.error().err() == ENXIO) break;
     if (data) at = *data;
-    size_t n = TRY(sys::pread_full(from, block, at));
+    uint64_t most = block.size();
+    if (auto hole = sys::seek(from, at, SEEK_HOLE); hole && *hole > at)
+      most = std::min(most, *hole - at);
+    size_t n = TRY(sys::pread_full(from, std::span(block).first(most), at));
     if (n == 0) break;
     TRY(sys::pwrite_full(to.fd->get(), std::span(block).first(n), at));
     at += n;
@@ -229,12 +247,11 @@ Status Tree::Impl::reclaim(bool all) {
           std::max(run.length, ranges[i].at + ranges[i].length - run.at);
       ++i;
     }
-    uint64_t begin = (run.at + kPage - 1) / kPage * kPage;
-    uint64_t end = (run.at + run.length) / kPage * kPage;
-    if (begin >= end || !segments_->is_mutable(run.segment)) continue;
-    auto done = segments_->punch({run.segment, begin, end - begin});
+    if (!segments_->is_mutable(run.segment)) continue;
+    auto done = segments_->punch(run);
     if (!done && done.error().err() != EOPNOTSUPP) return done;
   }
+  ++reclaims_;
   return {};
 }
 
