@@ -72,7 +72,8 @@ fi
 # A mount asks the same of the system, however large the tree is.
 calls() {
   mkdir -p "$T/calls.m" "$T/calls.draft"
-  strace -f -qq -o "$T/trace" -e trace=%file,getdents64,mmap,brk,fstat,ioctl,inotify_add_watch,write \
+  strace -f -qq -o "$T/trace" \
+    -e trace=%file,getdents64,mmap,brk,fstat,ioctl,inotify_add_watch,write \
     "$FSD" --base "$1" --draft "$T/calls.draft" --mount "$T/calls.m" \
     --way "$way" --no-background </dev/null >/dev/null
   rm -r "$T/calls.draft"
