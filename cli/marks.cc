@@ -67,12 +67,18 @@ Result<fs::Mark> take_mark(Context& context, Opened& opened,
 Result<std::unique_ptr<fs::DraftView>> view_at(const Opened& opened,
                                                fs::Position position) {
   snapshot::ObjectStore* objects = opened.door.objects.get();
-  return fs::open_view({.draft_dir = opened.draft_dir.get(),
-                        .base = opened.door.root.get(),
-                        .at = position,
-                        .objects = [objects](const Sha256Digest& id) {
-                          return objects->content(id);
-                        }});
+  auto view = TRY(fs::open_view({.draft_dir = opened.draft_dir.get(),
+                                 .base = opened.door.root.get(),
+                                 .at = position,
+                                 .objects = [objects](const Sha256Digest& id) {
+                                   return objects->content(id);
+                                 }}));
+  // The present of a damaged draft is shown, and said to be; a moment of its
+  // past that is not what it was would be taken for it.
+  if (view->damaged() && position != opened.end)
+    return fail(Code::kCorrupt, "the journal is damaged before that mark: {}",
+                view->notes().empty() ? "" : view->notes().front());
+  return view;
 }
 
 }  // namespace stoplog::cli

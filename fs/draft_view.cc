@@ -220,11 +220,11 @@ bool leads_back(const Mark& mark) {
 
 // A generation begins with those of the ones before.
 Result<Timeline> read_timeline(int draft_dir) {
-  std::vector<uint32_t> numbers = TRY(list_generations(draft_dir));
-  if (numbers.empty()) return fail_errno(ENOENT, "the draft has no journal");
+  Generations generations = TRY(Generations::list(draft_dir));
+  const Generation newest = TRY(generations.find(kEnd));
+  const JournalHead& head = newest.head;
   Fd fd =
-      TRY_CTX(open_generation(draft_dir, numbers.back(), O_RDONLY), "journal");
-  JournalHead head = TRY(read_head(fd.get()));
+      TRY_CTX(open_generation(draft_dir, newest.number, O_RDONLY), "journal");
   Timeline out;
   bool begun = head.first == 1 || head.from;
   const uint16_t mark = record_type(MarkRecord{});
@@ -247,14 +247,15 @@ Result<Timeline> read_timeline(int draft_dir) {
     }
     out.marks.push_back(std::get<MarkRecord>(record).mark);
     out.marks.back().position = frame.sequence;
-    out.marks.back().generation = numbers.back();
+    out.marks.back().generation = newest.number;
     if (leads_back(out.marks.back())) out.unmarked = false;
     return true;
   };
   ScanEnd end = TRY(scan_frames(fd.get(), head.size, head.first,
-                                head.open.draft, each, kEnd));
+                                head.open.draft, each, newest.last));
   out.end = end.sequence;
-  out.damaged = !end.damage.empty() || !begun;
+  out.damaged = !check_whole(newest, end, kEnd) || !begun ||
+                !generations.trouble().empty();
   return out;
 }
 

@@ -93,9 +93,7 @@ Status walk_history(int draft_dir, const HistoryOptions& options,
           if (visitor.after) TRY(visitor.after(state, logged));
           return {};
         }));
-    if (!end.damage.empty())
-      return fail(Code::kCorrupt, "the journal is damaged: record {} is lost",
-                  end.damage.front().first_lost);
+    TRY(check_whole(each, end, until));
     state.drop_orphans();
     if (visitor.end) TRY(visitor.end(state));
   }

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "base/sys_node.h"
-#include "fs/codec.h"
 #include "fs/layout.h"
 
 namespace stoplog::fs {
@@ -21,127 +19,6 @@ Result<Fd> journal_dir(int draft_dir) {
 }
 
 }  // namespace
-
-Result<std::vector<uint32_t>> list_generations(int draft_dir) {
-  std::vector<uint32_t> numbers;
-  auto dir =
-      sys::openat(draft_dir, layout::kJournalDir, O_RDONLY | O_DIRECTORY);
-  if (!dir && dir.error().err() == ENOENT) return numbers;
-  if (!dir) return std::unexpected(std::move(dir).error().context("journal"));
-  TRY(sys::list_dir(dir->get(),
-                    [&](std::string_view name, unsigned char, uint64_t) {
-                      if (auto number = layout::parse_number(name))
-                        numbers.push_back(*number);
-                    }));
-  std::ranges::sort(numbers);
-  return numbers;
-}
-
-Result<Fd> open_generation(int draft_dir, uint32_t generation, int flags) {
-  Fd dir =
-      TRY(sys::openat(draft_dir, layout::kJournalDir, O_RDONLY | O_DIRECTORY));
-  return sys::openat(dir.get(), layout::generation_name(generation), flags);
-}
-
-Result<JournalHead> read_head(int fd) {
-  JournalHead head;
-  bool found = false;
-  // The open record itself is checked with draft number 0: it carries it.
-  ScanEnd end =
-      TRY(scan_frames(fd, 0, 0, 0, [&](const Frame& frame) -> Result<bool> {
-        Record record = TRY(decode(frame.type, frame.payload));
-        if (const auto* open = std::get_if<OpenRecord>(&record)) {
-          head = {.open = *open,
-                  .first = frame.sequence,
-                  .size = kFrameHead + frame.payload.size()};
-          found = true;
-        }
-        return false;
-      }));
-  bool at_start = end.damage.empty() || end.damage.front().end == 0;
-  if (!found || !at_start)
-    return fail(Code::kCorrupt, "the journal's first record is damaged");
-  TRY(scan_frames(
-      fd, head.size, head.first, head.open.draft,
-      [&](const Frame& frame) -> Result<bool> {
-        if (frame.sequence != head.first + 1 ||
-            frame.type != record_type(FromRecord{}))
-          return false;
-        Reader reader(frame.payload);
-        JournalHead::Before before{.position = reader.u64(),
-                                   .depth = reader.u32()};
-        if (!reader.ok() || before.position >= head.first)
-          return fail(Code::kCorrupt, "the journal goes on from itself");
-        head.from = before;
-        return false;
-      },
-      head.first + 1));
-  return head;
-}
-
-Result<Generations> Generations::list(int draft_dir) {
-  Generations result;
-  result.draft_dir_ = draft_dir;
-  result.unread_ = TRY(list_generations(draft_dir));
-  if (result.unread_.empty())
-    return fail_errno(ENOENT, "the draft has no journal");
-  return result;
-}
-
-Status Generations::read_next() {
-  uint32_t number = unread_.back();
-  unread_.pop_back();
-  auto fd = open_generation(draft_dir_, number, O_RDONLY);
-  if (!fd && fd.error().err() == ENOENT) return {};
-  if (!fd) return std::unexpected(std::move(fd).error().context("journal"));
-  auto head = read_head(fd->get());
-  if (!head) return std::unexpected(std::move(head).error());
-  Position last = known_.empty() ? UINT64_MAX : known_.back().head.first - 1;
-  known_.push_back({.number = number, .head = *head, .last = last});
-  return {};
-}
-
-Result<Generation> Generations::find(Position at) {
-  for (size_t i = 0;; ++i) {
-    while (i == known_.size() && !unread_.empty()) {
-      auto read = read_next();
-      if (read) continue;
-      if (at == UINT64_MAX || read.error().code() != Code::kCorrupt)
-        return std::unexpected(std::move(read).error());
-      damage_ = std::move(read);
-    }
-    if (i == known_.size())
-      return fail(Code::kInvalid, "position {} is no longer in the journal",
-                  at);
-    if (known_[i].head.first <= at) return known_[i];
-  }
-}
-
-Result<std::vector<Generation>> Generations::all() {
-  while (!unread_.empty()) TRY(read_next());
-  if (!damage_) return std::unexpected(damage_.error());
-  return std::vector<Generation>(known_.rbegin(), known_.rend());
-}
-
-Result<ScanEnd> journal_scan(int fd, const JournalHead& head, Position until,
-                             const RecordSink& sink) {
-  std::vector<Damage> undecoded;
-  auto each = [&](const Frame& frame) -> Result<bool> {
-    if (frame.sequence > until) return false;
-    auto record = decode(frame.type, frame.payload);
-    if (!record) {
-      undecoded.push_back(
-          {.first_lost = frame.sequence, .last_lost = frame.sequence});
-      return true;
-    }
-    TRY(sink({frame.sequence, frame.command, std::move(*record)}));
-    return true;
-  };
-  ScanEnd end =
-      TRY(scan_frames(fd, head.size, head.first, head.open.draft, each, until));
-  std::ranges::copy(undecoded, std::back_inserter(end.damage));
-  return end;
-}
 
 Result<std::unique_ptr<Journal>> Journal::resume(int draft_dir,
                                                  const JournalHead& head,
@@ -162,9 +39,12 @@ Result<std::unique_ptr<Journal>> Journal::resume(int draft_dir,
 
 Result<std::unique_ptr<Journal>> Journal::create(int draft_dir,
                                                  const OpenRecord& open,
-                                                 Position after) {
+                                                 Position after,
+                                                 const OlderRecord& older) {
   std::unique_ptr<Journal> journal(new Journal());
   journal->open_ = open;
+  journal->first_ = after + 1;
+  if (!older.parts.empty()) journal->before_ = older.parts.back();
   journal->dir_ = TRY(journal_dir(draft_dir));
   journal->published_ = false;
   journal->fd_ = TRY_CTX(
@@ -182,6 +62,9 @@ Result<std::unique_ptr<Journal>> Journal::create(int draft_dir,
                        std::as_bytes(std::span(journal->buffer_)), 0));
   journal->end_ = journal->buffer_.size();
   journal->buffer_.clear();
+  if (older.parts.empty()) return journal;
+  const Record told = older;
+  TRY(journal->append(std::span(&told, 1), 0));
   return journal;
 }
 
@@ -201,7 +84,15 @@ Status Journal::publish() {
                          name, 0),
           "journal");
   published_ = true;
-  return sys::fsync(dir_.get());
+  TRY(sys::fsync(dir_.get()));
+  // Not before the file is there for good. Where it cannot be written, or is
+  // lost, the journal is as sound as one that was always without.
+  (void)set_newest(dir_.get(), {.part = {.generation = open_.generation,
+                                         .draft = open_.draft,
+                                         .first = first_},
+                                .before = before_.generation,
+                                .before_last = before_.last});
+  return {};
 }
 
 Status Journal::reserve(uint64_t size, Room room) {

@@ -3,6 +3,7 @@
 //
 //   journal/00000001        generation files, the highest complete one counts
 //   journal/00000002.new    a generation being written; removed at open
+//   journal/newest          a symlink whose target names the newest generation
 //   segments/00000001       content, append-only but for open extents
 //
 // docs/FORMAT.md says what is inside them.
@@ -20,6 +21,7 @@ namespace stoplog::fs::layout {
 inline constexpr const char* kJournalDir = "journal";
 inline constexpr const char* kSegmentDir = "segments";
 inline constexpr const char* kNewSuffix = ".new";
+inline constexpr const char* kNewest = "newest";
 inline constexpr mode_t kDirMode = 0700;
 inline constexpr mode_t kFileMode = 0600;
 

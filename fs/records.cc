@@ -273,6 +273,13 @@ void fields(Io& io, R& r) {
   fields(io, r.table);
 }
 
+template <typename Io, Is<OlderRecord> R>
+void fields(Io& io, R& r) {
+  io.list(r.parts, 28, [](auto& i, auto& p) {
+    i(p.generation), i(p.draft), i(p.first), i(p.last);
+  });
+}
+
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {

@@ -249,6 +249,19 @@ struct FromRecord {
   TableRecord table;
 };
 
+// Which generations there are before this one and where each ends for this
+// draft, oldest first. Next to the open record of every generation but the
+// first: a damaged head, another file in its place or what a fork's parent went
+// on writing there is known by it.
+struct OlderRecord {
+  struct Part {
+    uint32_t generation = 0;
+    uint64_t draft = 0;
+    Position first = 0, last = 0;
+  };
+  std::vector<Part> parts;
+};
+
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
                  UnlinkRecord, RenameRecord, SetAttrRecord, XattrRecord,
@@ -256,7 +269,7 @@ using Record =
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
                  TableRecord, StartRecord, ReleaseRecord, RefusedRecord,
-                 DeviceRecord, FromRecord>;
+                 DeviceRecord, FromRecord, OlderRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);

@@ -12,8 +12,6 @@
 
 namespace stoplog::fs {
 
-inline constexpr Position kEnd = UINT64_MAX;
-
 struct Replayed {
   State state;
   JournalHead head;
@@ -36,7 +34,8 @@ Result<Replayed> replay(Generations& all, Position until, Seals seals);
 // One record of a generation with this head: its first may go on from `state`.
 Status go_on(const JournalHead& head, const Logged& logged, State& state);
 
-// What commits behind `at` did to the real tree, oldest first.
+// What commits behind `at` did to the real tree, oldest first. Code::kCorrupt
+// when the map of one of them is damaged or gone.
 Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at);
 
 }  // namespace stoplog::fs

@@ -234,6 +234,8 @@ class State {
   // What is held counts as touched now: a commit that was reviewed before did
   // not see it, and neither it nor its undo speaks of it.
   void touch_held();
+  // Marks and what counts up of a state before this one, whose own were lost.
+  void count_on(const State& older);
   // What succeed() takes over, but for the seals, as a generation's first
   // record; and the same on replay, when this is the state at its position.
   FromRecord from(Position position) const;
@@ -257,6 +259,8 @@ class State {
   // Nodes touched and names gone since the last command began, as far as they
   // still count; to be asked before the mark of its end.
   uint64_t changed_by_command() const;
+  // The journal ends within a base map, which is none then.
+  bool has_part_of_base_map() const { return !base_changes_.empty(); }
   // Forgets unlinked nodes: at the end of a replay nobody has them open.
   void drop_orphans();
   // All records that make this state, up to StartRecord; unlinked nodes too,
@@ -317,6 +321,7 @@ class State {
   Status on(const RefusedRecord& r);
   Status on(const DeviceRecord& r);
   Status on(const FromRecord& r);
+  Status on(const OlderRecord& r);
   TableRecord table() const;
 
   // For changing it.

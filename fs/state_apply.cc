@@ -20,6 +20,10 @@ bool fits(uint64_t offset, uint64_t length) {
 Status State::apply(const Logged& logged) {
   now_ = logged.position;
   by_ = logged.command;
+  // The records of one base map are written at once: what follows the first of
+  // them is another of them, or power was lost in between and it never was.
+  if (!std::holds_alternative<BaseMapRecord>(logged.record))
+    base_changes_.clear();
   TRY(std::visit([&](const auto& record) { return on(record); },
                  logged.record));
   position_ = std::max(position_, logged.position);
@@ -424,6 +428,9 @@ Status State::on(const RefusedRecord&) { return {}; }
 Status State::on(const FromRecord&) {
   return fail(Code::kCorrupt, "a generation starts twice");
 }
+
+// Speaks of files, not of what is in them.
+Status State::on(const OlderRecord&) { return {}; }
 
 Status State::on(const DeviceRecord& r) {
   move_to_device(r.device);

@@ -3,6 +3,7 @@
 // rollback are one too.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "fs/state.h"
 
@@ -284,6 +285,16 @@ void State::touch_held() {
     if (moved || node->is_touched()) node->touched = position_;
   }
   for (auto& [path, deleted] : deleted_) deleted.when = position_;
+}
+
+void State::count_on(const State& older) {
+  next_serial_ = std::max(next_serial_, older.next_serial_);
+  next_ino_ = std::max(next_ino_, older.next_ino_);
+  next_mark_ = std::max(next_mark_, older.next_mark_);
+  next_segment_ = std::max(next_segment_, older.next_segment_);
+  epoch_ = std::max(epoch_, older.epoch_ + 1);
+  std::vector<Mark> own = std::exchange(marks_, older.marks_);
+  marks_.insert(marks_.end(), own.begin(), own.end());
 }
 
 void State::keep_target(Serial serial, const std::string& target) {

@@ -66,6 +66,8 @@ Status Tree::Impl::open() {
     return append({DeviceRecord{base_stat_.dev}});
   }
   if (!replayed) return std::unexpected(std::move(replayed).error());
+  if (!replayed->damaged)
+    (void)TRY(Generations::list(draft_dir_.get())).tell_newest();
   state_ = std::move(replayed->state);
   watch_dead();
   notes_ = std::move(replayed->notes);
@@ -80,7 +82,7 @@ Status Tree::Impl::open() {
         TRY(Journal::resume(draft_dir_.get(), replayed->head, replayed->end));
   if (read_only_)
     state_.move_to_device(base_stat_.dev);
-  else if (state_.device() != base_stat_.dev)
+  else if (state_.device() != base_stat_.dev || state_.has_part_of_base_map())
     TRY(append({DeviceRecord{base_stat_.dev}}));
   for (const auto& [serial, node] : state_.nodes()) {
     if (!node->body) continue;

@@ -10,27 +10,30 @@
 namespace stoplog::fs {
 namespace {
 
-// Those up to the one that holds `at`; the number of that one.
-Result<uint32_t> link_generations(int from_dir, int to_dir, Position at) {
+// Those up to the one that holds `at`, which ends there for the fork.
+Result<OlderRecord> link_generations(int from_dir, int to_dir, Position at) {
   auto made = sys::mkdirat(to_dir, layout::kJournalDir, layout::kDirMode);
   if (!made && made.error().err() != EEXIST)
     return std::unexpected(std::move(made).error().context("journal"));
   Fd from =
       TRY(sys::openat(from_dir, layout::kJournalDir, O_RDONLY | O_DIRECTORY));
   Fd to = TRY(sys::openat(to_dir, layout::kJournalDir, O_RDONLY | O_DIRECTORY));
-  uint32_t last = 0;
   Generations generations = TRY(Generations::list(from_dir));
-  for (const Generation& each : TRY(generations.all())) {
-    if (each.head.first > at) break;
-    std::string name = layout::generation_name(each.number);
+  TRY(generations.all());  // none of them is damaged
+  const OlderRecord all = TRY(generations.older(at, {}));
+  OlderRecord older;
+  for (OlderRecord::Part part : all.parts) {
+    if (part.first > at) break;
+    std::string name = layout::generation_name(part.generation);
     auto linked = sys::linkat(from.get(), name, to.get(), name);
     // A checkpoint drops what no mark needs.
     if (!linked && linked.error().err() == ENOENT) continue;
     if (!linked)
       return std::unexpected(std::move(linked).error().context("journal"));
-    last = each.number;
+    part.last = std::min(part.last, at);
+    older.parts.push_back(part);
   }
-  return last;
+  return older;
 }
 
 }  // namespace
@@ -69,8 +72,10 @@ Status Tree::fork_into(int to_dir, Position at) {
     lock.unlock();
     TRY(journal->sync());
   }
-  open.generation = TRY(link_generations(t.draft_dir_.get(), to_dir, at)) + 1;
-  auto journal = TRY(Journal::create(to_dir, open, at));
+  OlderRecord older = TRY(link_generations(t.draft_dir_.get(), to_dir, at));
+  if (older.parts.empty()) return fail_errno(ENOENT, "journal");
+  open.generation = older.parts.back().generation + 1;
+  auto journal = TRY(Journal::create(to_dir, open, at, older));
   std::vector<Record> records{std::move(from), DeviceRecord{t.base_stat_.dev}};
   TRY(journal->append(records, 0));
   return journal->publish();

@@ -25,6 +25,12 @@ std::function<bool(const Mark&)> among(const std::set<Position>& keep) {
 
 }  // namespace
 
+std::set<uint32_t> generations_of(const std::vector<Mark>& marks) {
+  std::set<uint32_t> numbers;
+  for (const Mark& mark : marks) numbers.insert(mark.generation);
+  return numbers;
+}
+
 std::set<Position> marks_to_keep(const std::vector<Mark>& marks,
                                  const GcPolicy& policy, const timespec& now,
                                  size_t drop) {
@@ -86,11 +92,12 @@ Result<uint64_t> Tree::Impl::drop_generations() {
   uint32_t present = 0;
   {
     std::shared_lock lock(mutex_);
-    for (const Mark& mark : state_.marks()) needed.insert(mark.generation);
+    needed = generations_of(state_.marks());
     present = journal_->generation();
   }
   // And what those go on from, which is always older.
   Generations generations = TRY(Generations::list(draft_dir_.get()));
+  TRY(generations.check_present(needed));
   std::vector<Generation> all = TRY(generations.all());
   for (auto it = all.rbegin(); it != all.rend(); ++it)
     if (it->head.from && (it->number >= present || needed.contains(it->number)))
@@ -98,12 +105,14 @@ Result<uint64_t> Tree::Impl::drop_generations() {
   uint64_t removed = 0;
   Fd dir = TRY(sys::openat(draft_dir_.get(), layout::kJournalDir,
                            O_RDONLY | O_DIRECTORY));
-  for (uint32_t number : TRY(list_generations(draft_dir_.get()))) {
-    if (number >= present || needed.contains(number)) continue;
-    TRY(sys::unlinkat(dir.get(), layout::generation_name(number)));
+  for (const Generation& each : all) {
+    if (each.number >= present || needed.contains(each.number)) continue;
+    TRY(sys::unlinkat(dir.get(), layout::generation_name(each.number)));
     ++removed;
   }
-  if (removed > 0) TRY(sys::fsync(dir.get()));
+  if (removed == 0) return removed;
+  TRY(sys::fsync(dir.get()));
+  (void)TRY(Generations::list(draft_dir_.get())).tell_newest();
   return removed;
 }
 
@@ -160,6 +169,9 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
     marks = state_.marks();
     until = journal_->position();
   }
+  // What the marks of a lost one need is not known.
+  TRY(TRY(Generations::list(draft_dir_.get()))
+          .check_present(generations_of(marks)));
   std::set<Position> keep = TRY(choose_marks(marks, policy, until));
   report.marks = marks.size() - keep.size();
   RangeSet needed;

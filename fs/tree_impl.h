@@ -31,6 +31,9 @@ namespace stoplog::fs {
 
 using Slot = uint32_t;
 
+// Those that hold the marks.
+std::set<uint32_t> generations_of(const std::vector<Mark>& marks);
+
 inline constexpr uint64_t kReclaimAt = 16u << 20;  // dead bytes worth a sync
 
 struct Live {

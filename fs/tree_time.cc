@@ -73,8 +73,13 @@ Status Tree::Impl::start_generation(const State& state) {
   TRY(segments_->sync());
   OpenRecord open = journal_ ? journal_->open_record() : damaged_open_;
   ++open.generation;
-  std::shared_ptr<Journal> next = TRY(Journal::create(
-      draft_dir_.get(), open, journal_ ? journal_->position() : damaged_end_));
+  Position end = journal_ ? journal_->position() : damaged_end_;
+  Generations generations = TRY(Generations::list(draft_dir_.get()));
+  OlderRecord older =
+      TRY(generations.older(end, generations_of(state.marks())));
+  if (!older.parts.empty()) end = std::max(end, older.parts.back().last);
+  std::shared_ptr<Journal> next =
+      TRY(Journal::create(draft_dir_.get(), open, end, older));
   TRY(write_state(*next, state));
   if (journal_) TRY(journal_->sync());
   TRY(next->publish());
@@ -104,8 +109,11 @@ Status Tree::Impl::start_from(Position at) {
   ++open.generation;
   FromRecord from = state_.from(at);
   from.depth = TRY(depth_of(at));
+  Generations generations = TRY(Generations::list(draft_dir_.get()));
+  OlderRecord older = TRY(
+      generations.older(journal_->position(), generations_of(state_.marks())));
   std::shared_ptr<Journal> next =
-      TRY(Journal::create(draft_dir_.get(), open, journal_->position()));
+      TRY(Journal::create(draft_dir_.get(), open, journal_->position(), older));
   std::vector<Record> records{std::move(from), DeviceRecord{base_stat_.dev}};
   TRY(next->append(records, 0));
   TRY(journal_->sync());

@@ -7,6 +7,7 @@
 #include "base/sys_process.h"
 #include "base/temp_file.h"
 #include "fs/codec.h"
+#include "fs/draft_view.h"
 #include "fs/history.h"
 #include "fs/layout.h"
 #include "snapshot/bundle_map.h"
@@ -48,6 +49,7 @@ Status export_journal(BundleWriter& out, const ExportTree& what) {
         fd.get(), each.head.size, each.head.first, each.head.open.draft,
         [](const fs::Frame&) -> Result<bool> { return true; },
         std::min(each.last, what.until)));
+    TRY(fs::check_whole(each, end, what.until));
     TRY(out.begin(fmt::format("{}{}{}", what.prefix, kJournal,
                               fs::layout::generation_name(each.number)),
                   end.end));
@@ -177,6 +179,9 @@ class TreeImport {
           if (batch.size() >= kBatch || logged.command != command) TRY(flush());
           command = logged.command;
           batch.push_back(logged.record);
+          if (auto* older = std::get_if<fs::OlderRecord>(&batch.back()))
+            for (fs::OlderRecord::Part& part : older->parts)
+              part.draft = draft_;
           return map_.apply(batch.back());
         }));
     if (!end.damage.empty() || end.torn != 0 || end.sequence > kMaxPosition)
@@ -227,15 +232,19 @@ Result<std::set<Sha256Digest>> replaced_objects(int draft_dir,
     return true;
   };
   auto generations = TRY(fs::Generations::list(draft_dir));
+  if (std::string trouble = generations.trouble(); !trouble.empty())
+    return fail(Code::kCorrupt, "{}", trouble);
+  std::set<uint32_t> marked;
+  for (const fs::Mark& mark : TRY(fs::list_marks(draft_dir)))
+    marked.insert(mark.generation);
+  TRY(generations.check_present(marked));
   for (const fs::Generation& part : TRY(generations.all())) {
     if (part.head.first > until) break;
     Fd fd = TRY(fs::open_generation(draft_dir, part.number, O_RDONLY));
     fs::ScanEnd end = TRY(fs::scan_frames(fd.get(), part.head.size,
                                           part.head.first, part.head.open.draft,
                                           each, std::min(part.last, until)));
-    if (!end.damage.empty())
-      return fail(Code::kCorrupt, "the journal is damaged: record {} is lost",
-                  end.damage.front().first_lost);
+    TRY(fs::check_whole(part, end, until));
   }
   return ids;
 }

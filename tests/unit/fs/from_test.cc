@@ -85,8 +85,8 @@ TEST_CASE("every prefix of a journal that goes on from another is a state") {
       }));
   REQUIRE(ends.size() > 6);
   const stdfs::path file = copy.dir / "journal" / layout::generation_name(3);
-  // The first record was on disk before the file had its name.
-  for (size_t i = 1; i + 1 < ends.size(); ++i) {
+  // The first records were on disk before the file had its name.
+  for (size_t i = 2; i + 1 < ends.size(); ++i) {
     auto [end, position] = ends[i];
     INFO("record " << position);
     std::string want = dump(replay(r.f.draft.fd(), position)->state);
@@ -145,11 +145,20 @@ TEST_CASE("a generation without its first record shows what was before it") {
     std::string bytes = slurp(r.journal(3));
     std::string bad = bytes;
     Fd fd = *open_generation(r.f.draft.fd(), 3, O_RDONLY);
-    uint64_t head = read_head(fd.get())->size;
+    // The record of what it goes on from is the third.
+    const JournalHead head = *read_head(fd.get());
+    uint64_t at = head.size;
+    REQUIRE(scan_frames(
+        fd.get(), head.size, head.first, head.open.draft,
+        [&](const Frame& frame) -> Result<bool> {
+          at += kFrameHead + frame.payload.size();
+          return true;
+        },
+        head.first + 1));
     if (torn)
-      bad.resize(head + 10);
+      bad.resize(at + 10);
     else
-      bad[head + 40] ^= 1;
+      bad[at + 40] ^= 1;
     spill(r.journal(3), bad);
     r.f.open();
     CHECK_FALSE(r.f.tree->recovery_notes().empty());

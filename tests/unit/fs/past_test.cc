@@ -241,7 +241,7 @@ TEST_CASE("a rollback writes what differs and not what the draft holds") {
   REQUIRE(f.tree->fork_into(fork.fd(), now));
   uint64_t own = 0;
   for (const auto& e : stdfs::directory_iterator(fork / "journal"))
-    if (e.hard_link_count() == 1) own += e.file_size();
+    if (!e.is_symlink() && e.hard_link_count() == 1) own += e.file_size();
   CHECK(own > 0);
   CHECK(own < 2000);
 }
