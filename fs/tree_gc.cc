@@ -195,7 +195,7 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
       }
       state_.set_generation(journal_->generation());
       dead_.clear();
-      dead_bytes_ = 0;
+      dead_bytes_ = crumbs_ = 0;
     }
     present = journal_->generation();
   }
@@ -255,9 +255,18 @@ bool Tree::Impl::has_aged() {
   });
 }
 
+// Small files that come and go in one command leave pieces that are too small
+// to be given back one by one.
+bool Tree::Impl::has_crumbs() {
+  constexpr uint64_t kFew = 32u << 20;
+  std::shared_lock lock(mutex_);
+  return crumbs_ >= std::max(kFew, state_.live_bytes() / 4);
+}
+
 Status Tree::Impl::gc_if_due() {
-  if (!history_ || (!has_aged() && !TRY(has_outgrown()))) return {};
-  GcReport report = TRY(gc_locked(*history_));
+  bool is_due = history_ && (has_aged() || TRY(has_outgrown()));
+  if (!is_due && !has_crumbs()) return {};
+  GcReport report = TRY(gc_locked(is_due ? *history_ : GcPolicy{}));
   log::info("gave back {} bytes of history, {} marks", report.bytes,
             report.marks);
   return {};

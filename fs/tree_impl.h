@@ -277,6 +277,7 @@ struct Tree::Impl {
   Status gc_if_due();
   Result<bool> has_outgrown();
   bool has_aged();
+  bool has_crumbs();
   Result<std::set<Position>> choose_marks(const std::vector<Mark>& marks,
                                           const GcPolicy& policy,
                                           Position until);
@@ -343,6 +344,7 @@ struct Tree::Impl {
   std::vector<SegmentRange> dead_;
   uint64_t dead_bytes_ = 0;
   std::atomic<uint64_t> reclaims_ = 0;  // how often any were
+  uint64_t crumbs_ = 0;  // dead and not given back; by work_mutex_
   uint64_t name_memory_ = 0;
 
   // --- slow work (tree_pool.cc); no lock held ---

@@ -222,7 +222,8 @@ Status Tree::Impl::seal() {
 
 // Gives back to the disk what died before any mark saw it. The journal must be
 // durable first: else, after a power loss, an older record could still point
-// to a range that is gone.
+// to a range that is gone. Less than a page, and files smaller than one with a
+// few bytes between them, are left for gc, which knows what lies beside them.
 Status Tree::Impl::reclaim(bool all) {
   std::vector<SegmentRange> ranges;
   {
@@ -247,8 +248,12 @@ Status Tree::Impl::reclaim(bool all) {
           std::max(run.length, ranges[i].at + ranges[i].length - run.at);
       ++i;
     }
+    uint64_t begin = (run.at + kPage - 1) / kPage * kPage;
+    uint64_t end = (run.at + run.length) / kPage * kPage;
     if (!segments_->is_mutable(run.segment)) continue;
-    auto done = segments_->punch(run);
+    crumbs_ += run.length - (begin < end ? end - begin : 0);
+    if (begin >= end) continue;
+    auto done = segments_->punch({run.segment, begin, end - begin});
     if (!done && done.error().err() != EOPNOTSUPP) return done;
   }
   ++reclaims_;

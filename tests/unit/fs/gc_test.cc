@@ -179,6 +179,27 @@ TEST_CASE(
   CHECK(f.read("file")[0] == char('a' + 99 % 26));
 }
 
+TEST_CASE("small files that come and go in one command stay small") {
+  TreeFixture f;
+  f.open();
+  REQUIRE(f.tree->mark(MarkKind::kCommandBegin, 1, ""));
+  // Smaller than a page, and not a multiple of what they are aligned to.
+  const std::string text(3001, 'x');
+  NodeId known = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    auto made = f.tree->mknod(kRootId, "tmp", S_IFREG | 0644, 0, f.caller);
+    REQUIRE(made);
+    REQUIRE(f.tree->write(made->id, 0, std::as_bytes(std::span(text)), {}));
+    REQUIRE(f.tree->rename(kRootId, "tmp", kRootId, "file", 0, f.caller));
+    if (known != 0) f.tree->forget(known, 1);
+    known = made->id;
+    if (i % 1000 == 0) REQUIRE(f.tree->settle());
+    if (i % 5000 == 0) CHECK(disk_bytes(f.draft) < 45u << 20);
+  }
+  CHECK(disk_bytes(f.draft) < 45u << 20);
+  CHECK(f.read("file") == text);
+}
+
 TEST_CASE("a command changed what it wrote moved and removed") {
   TreeFixture f;
   f.base.write("edited", "x");
