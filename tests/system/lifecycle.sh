@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A draft's whole life at random: edits, approvals, commits, undos, rollbacks,
-# discards, a killed daemon. scripts/torture runs more seeds.
+# discards, gc, a killed daemon. scripts/torture runs more seeds.
 . "$(dirname "$0")/lib.sh" || exit 1
 # ctest: timeout 400
 needs python3
