@@ -269,8 +269,11 @@ void Tree::Impl::become(State next, std::vector<Invalidation>& out) {
     listings_.clear();
   }
   unpinned_.clear();
-  for (const auto& [serial, node] : state_.nodes())
-    if (node->body && node->body->map.has_lower()) unpinned_.insert(serial);
+  for (const auto& [serial, node] : state_.nodes()) {
+    if (!node->body) continue;
+    if (node->body->map.has_lower()) unpinned_.insert(serial);
+    unsealed_.insert(serial);  // what was put back past a commit is new
+  }
   dead_.clear();
   dead_bytes_ = 0;
   watch_dead();

@@ -82,10 +82,17 @@ class Story {
   std::map<int, std::map<Position, std::string>> expected;
 
  private:
+  // As the daemon's pool does it after each mark: what was replaced before it
+  // was sealed has no check.
+  static Position sealed(TreeFixture& f) {
+    Position mark = marked(f);
+    REQUIRE(f.tree->settle());
+    return mark;
+  }
   void commit(TreeFixture& f, const std::string& path,
               const std::string& text) {
     f.write(path, text);
-    Position reviewed = marked(f);
+    Position reviewed = sealed(f);
     std::string old = f.base.read(path);
     store[sha256(old)] = old;
     BaseChange change = commit_file(f, path, text);
@@ -98,21 +105,20 @@ class Story {
     TreeFixture& f = parent;
     f.create("file", "one");
     f.write("low", "LOWER");
-    Position one = marked(f);
+    Position one = sealed(f);
     f.write("file", std::string(9000, 'f'));
     f.rename("d/e", "moved");
     f.write("big", "BIG", 5000);
-    marked(f);
-    REQUIRE(f.tree->settle());
+    sealed(f);
     REQUIRE(f.tree->rollback(one));
     f.create("second", "s");
-    marked(f);
+    sealed(f);
     commit(f, "low", "committed");
     f.unlink("second");
-    marked(f);
+    sealed(f);
     REQUIRE(f.tree->checkpoint());
     f.create("third", std::string(5000, 't'));
-    forked_at = marked(f);
+    forked_at = sealed(f);
     REQUIRE(f.tree->settle());
     REQUIRE(f.tree->fork_into(fork_dir.fd(), forked_at));
   }
@@ -144,15 +150,15 @@ class Story {
     TreeFixture& f = parent;
     for (int i = 0; i < 12; ++i) {
       f.create("parents" + std::to_string(i), "not the fork's");
-      marked(f);
+      sealed(f);
     }
     commit(f, "d/e/deep", "the parent's commit");
     f.write("third", "not the fork's");
-    marked(f);
+    sealed(f);
     REQUIRE(f.tree->settle());
     REQUIRE(f.tree->rollback(forked_at));
     f.create("at last", "a");
-    marked(f);
+    sealed(f);
     REQUIRE(f.tree->settle());
   }
   void make(const std::string& name, const std::string& text) {
@@ -160,7 +166,11 @@ class Story {
     REQUIRE(made);
     REQUIRE(fork->write(made->id, 0, std::as_bytes(std::span(text)), {}));
   }
-  Position mark_fork() { return fork->mark(MarkKind::kNamed, 0, "")->position; }
+  Position mark_fork() {
+    Position mark = fork->mark(MarkKind::kNamed, 0, "")->position;
+    REQUIRE(fork->settle());
+    return mark;
+  }
 
   std::unique_ptr<Tree> fork;
   Position forked_at = 0;

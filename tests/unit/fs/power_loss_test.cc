@@ -199,6 +199,7 @@ class Loss {
   tree.start();
   std::mt19937 random(seed);
   const Caller caller{.uid = 1000, .gid = 1000, .umask = 022};
+  (void)tree.unlink(kRootId, "tmp", caller);  // of one that was killed
   auto file = tree.lookup(kRootId, "count");
   if (!file) file = tree.mknod(kRootId, "count", S_IFREG | 0644, 0, caller);
   for (uint32_t i = 1;; ++i) {
@@ -246,12 +247,13 @@ TEST_CASE("a process killed amid checkpoints rollbacks and gc loses nothing") {
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     Fd in(ends[0]), out(ends[1]);
     pid_t pid = ::fork();
-    if (pid == 0) work_until_killed(draft, base, out.get(), random());
+    if (pid == 0) work_until_killed(draft, base, out.get(), unsigned(random()));
     out.reset();
-    ::usleep(2000 + random() % 60'000);
+    ::usleep(unsigned(2000 + random() % 60'000));
     ::kill(pid, SIGKILL);
     int status = 0;
     REQUIRE(::waitpid(pid, &status, 0) == pid);
+    INFO("status " << status);
     REQUIRE(WIFSIGNALED(status));
     uint32_t done = 0, last = 0;
     while (::read(in.get(), &done, sizeof done) == sizeof done) last = done;
