@@ -79,12 +79,30 @@ Frame parse(std::string_view bytes) {
           .payload = bytes.substr(kFrameHead)};
 }
 
+// What a frame would cost to check, 0 for what cannot be one: whoever chose the
+// bytes (a name, an attribute) may have put any number of heads there. Each
+// frame has at least a head, so numbers grow no faster than places.
+Result<uint64_t> cost_of(Window& window, uint64_t at, uint64_t begin,
+                         uint64_t after) {
+  std::string_view bytes = TRY(window.get(at, kFrameHead));
+  if (bytes.size() < kFrameHead) return 0;
+  Head head;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.length > kMaxPayload ||
+      head.length > window.size() - at - kFrameHead ||
+      head.version != kFrameVersion || head.sequence <= after)
+    return 0;
+  if (after > 0 && head.sequence - after > (at - begin) / kFrameHead + 1)
+    return 0;
+  return kFrameHead + head.length;
+}
+
 // The next sound frame behind `at` with a later sequence; the file's size when
-// there is none. Forged magics could make this quadratic: the bytes hashed in
-// vain are limited to a few times the file.
+// there is none. Forged heads could make this quadratic: the bytes hashed in
+// vain are limited, to a fraction of a second or a few times the file.
 Result<uint64_t> resync(Window& window, uint64_t at, uint64_t after,
                         uint64_t draft) {
-  uint64_t budget = window.size() * 4 + (1u << 20);
+  uint64_t budget = window.size() * 4 + (1u << 30);
   constexpr size_t kStep = 1u << 16;
   const std::string_view magic(reinterpret_cast<const char*>(&kFrameMagic), 4);
   for (uint64_t base = at + 1; base < window.size(); base += kStep) {
@@ -92,15 +110,13 @@ Result<uint64_t> resync(Window& window, uint64_t at, uint64_t after,
     for (size_t hit = block.find(magic);
          hit != std::string::npos && hit < kStep;
          hit = block.find(magic, hit + 1)) {
-      auto frame = TRY(frame_at(window, base + hit, draft));
-      if (frame && parse(*frame).sequence > after) return base + hit;
-      uint32_t length = 0;
-      if (hit + 8 <= block.size())
-        std::memcpy(&length, block.data() + hit + 4, 4);
-      uint64_t cost = std::min<uint64_t>(length, kMaxPayload) + kFrameHead;
+      uint64_t cost = TRY(cost_of(window, base + hit, at, after));
+      if (cost == 0) continue;
       if (cost > budget)
         return fail(Code::kCorrupt, "the journal is damaged beyond search");
       budget -= cost;
+      auto frame = TRY(frame_at(window, base + hit, draft));
+      if (frame && parse(*frame).sequence > after) return base + hit;
     }
   }
   return window.size();
@@ -139,7 +155,19 @@ Result<ScanEnd> scan_frames(int fd, uint64_t begin, uint64_t after,
     // A sound frame out of order is a stale one: preallocated space can hold
     // what a journal before this one wrote there.
     if (!bytes || parse(*bytes).sequence <= result.sequence) {
-      uint64_t next = TRY(resync(window, at, result.sequence, draft));
+      auto found_at = resync(window, at, result.sequence, draft);
+      if (!found_at && found_at.error().code() != Code::kCorrupt)
+        return std::unexpected(std::move(found_at).error());
+      if (!found_at) {
+        // Whether something follows is not known: damage, and the way back to
+        // a mark before it stays open.
+        result.damage.push_back({.begin = at,
+                                 .end = window.size(),
+                                 .first_lost = result.sequence + 1,
+                                 .last_lost = result.sequence + 1});
+        break;
+      }
+      uint64_t next = *found_at;
       if (next == window.size()) {
         result.torn = window.size() - at;
         break;

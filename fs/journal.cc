@@ -84,7 +84,13 @@ Status Journal::publish() {
                          name, 0),
           "journal");
   published_ = true;
-  TRY(sys::fsync(dir_.get()));
+  if (Status synced = sys::fsync(dir_.get()); !synced) {
+    // The caller goes on with the older one: this must not be found later.
+    if (sys::renameat2(dir_.get(), name, dir_.get(), name + layout::kNewSuffix,
+                       0))
+      published_ = false;
+    return synced;
+  }
   // Not before the file is there for good. Where it cannot be written, or is
   // lost, the journal is as sound as one that was always without.
   (void)set_newest(dir_.get(), {.part = {.generation = open_.generation,

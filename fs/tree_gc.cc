@@ -169,10 +169,13 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
     marks = state_.marks();
     until = journal_->position();
   }
-  // What the marks of a lost one need is not known.
-  TRY(TRY(Generations::list(draft_dir_.get()))
-          .check_present(generations_of(marks)));
   std::set<Position> keep = TRY(choose_marks(marks, policy, until));
+  // What the marks of a lost generation need is not known.
+  std::vector<Mark> kept;
+  for (const Mark& mark : marks)
+    if (keep.contains(mark.position)) kept.push_back(mark);
+  TRY(TRY(Generations::list(draft_dir_.get()))
+          .check_present(generations_of(kept)));
   report.marks = marks.size() - keep.size();
   RangeSet needed;
   uint32_t last = 0, present = 0;
@@ -266,9 +269,14 @@ bool Tree::Impl::has_crumbs() {
 Status Tree::Impl::gc_if_due() {
   bool is_due = history_ && (has_aged() || TRY(has_outgrown()));
   if (!is_due && !has_crumbs()) return {};
-  GcReport report = TRY(gc_locked(is_due ? *history_ : GcPolicy{}));
-  log::info("gave back {} bytes of history, {} marks", report.bytes,
-            report.marks);
+  crumbs_ = 0;  // tried; not again at once when it fails
+  auto report = gc_locked(is_due ? *history_ : GcPolicy{});
+  // Housekeeping: a commit, which waits for what is queued, goes on without.
+  if (!report)
+    log::warn("cannot give back history: {}", report.error().text());
+  else
+    log::info("gave back {} bytes of history, {} marks", report->bytes,
+              report->marks);
   return {};
 }
 

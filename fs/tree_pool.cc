@@ -12,6 +12,7 @@
 namespace stoplog::fs {
 namespace {
 
+constexpr uint64_t kPage = 4096;
 constexpr uint32_t kSealStep = 256u << 10;
 constexpr size_t kSealBatch = 128;             // records a write
 constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes

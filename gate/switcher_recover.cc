@@ -198,9 +198,10 @@ Result<bool> Switcher::is_stage_whole() {
     if (!there.known() && live.op.kind == Kind::kSwap) return false;
     if (there != live.fresh_id) continue;
     auto whole = is_staged_tree(live.op.item, stage(live), slot(live));
-    // What its owner may not read cannot be looked at.
+    // What its owner may not read cannot be looked at; what the disk cannot
+    // read is lost, and going back does not need it.
     if (!whole && whole.error().err() == EACCES) continue;
-    if (!TRY(std::move(whole))) return false;
+    if (!whole || !*whole) return false;
   }
   return true;
 }

@@ -175,3 +175,30 @@ TEST_CASE("a crash while a generation is written leaves the one before") {
   f.reopen();
   CHECK(f.read("file") == "text");
 }
+
+// Heads that an agent put into an attribute: of lengths that do not fit, and of
+// lengths and numbers that do.
+TEST_CASE("a torn record full of forged heads does not lock a draft") {
+  TreeFixture f;
+  f.open();
+  f.create("file", "text");
+  std::string before = dump(replay(f.draft.fd())->state);
+  f.tree.reset();
+  std::string bytes = slurp(journal_of(f.draft));
+  for (bool fits : {false, true}) {
+    std::string head("SLg1", 4);
+    uint32_t length = fits ? 4096 : 0x03ffffff;
+    uint64_t sequence = fits ? 9 : 0;
+    head.append(reinterpret_cast<const char*>(&length), 4);
+    head.append(8, 'c');
+    head.append(reinterpret_cast<const char*>(&sequence), 8);
+    head.append("\1\0\1\0\0\0\0\0", 8);
+    std::string torn;
+    while (torn.size() < 64 << 10) torn += head;
+    spill(journal_of(f.draft), bytes + "SLg1" + torn);
+    auto result = replay(f.draft.fd());
+    REQUIRE(result);
+    CHECK_FALSE(result->damaged);
+    CHECK((dump(result->state) == before));
+  }
+}
