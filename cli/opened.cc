@@ -42,6 +42,7 @@ Status tell_commits(Context& context, Opened& opened, bool has_turn) {
   if (!has_turn) turn = TRY(take_turn(context, opened.draft));
   for (uint64_t number : TRY(gate::not_rebased(state, opened.draft.id))) {
     gate::CommitRecord record = TRY(gate::read_commit(state, number));
+    TRY(gate::renumber(record, gate::Disk(), opened.door.root.get()));
     TRY(tell_draft(context, opened, record));
   }
   return {};

@@ -8,6 +8,7 @@
 #include "base/dir.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
+#include "fs/beneath.h"
 
 namespace stoplog::gate {
 namespace {
@@ -133,6 +134,22 @@ void drop_left_items(CommitRecord& record, const std::set<RelPath>& left) {
   }
   record.items = std::move(items);
   record.now = std::move(now);
+}
+
+Status renumber(CommitRecord& record, const Disk& disk, int root) {
+  std::map<dev_t, dev_t> devices;
+  for (size_t i = 0; i < record.items.size(); ++i) {
+    const std::optional<sys::Stat>& then = record.now[i];
+    if (!then || devices.contains(then->dev)) continue;
+    const RelPath& path = record.items[i].path;
+    auto dir = disk.open_dir(root, path.parent());
+    if (!dir) continue;
+    auto now = TRY(disk.statat(dir->get(), std::string(path.name())));
+    if (now && now->ino == then->ino && fs::same_time(now->btime, then->btime))
+      devices.emplace(then->dev, now->dev);
+  }
+  renumber(record.items, record.now, devices);
+  return {};
 }
 
 Status note_rebased(int state, uint64_t number) {

@@ -28,6 +28,10 @@ Status write_commit(int state, const Disk& disk, const CommitRecord& record);
 // Items that were left as they are were not committed.
 void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);
 
+// A record of before a restart that numbered the devices anew: as of today, by
+// what still stands where the commit put it.
+Status renumber(CommitRecord& record, const Disk& disk, int root);
+
 // A commit whose base map the draft's journal has taken is noted as such; the
 // others are what a draft must still learn when it is opened again.
 Status note_rebased(int state, uint64_t number);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate/pending.h"
 
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/dir.h"
 #include "base/escape.h"
@@ -264,12 +266,14 @@ namespace {
 // place is on its stage's device, and so is what it replaces.
 Status renumber(SwitchRecord& record, const StageSet& stages,
                 const Identity& root) {
+  std::map<dev_t, dev_t> devices{{record.root.dev, root.dev}};
   for (LiveOp& live : record.ops) {
     int stage = stages.fd(live.stage);
     dev_t device = stage < 0 ? root.dev : TRY(sys::fstat(stage)).dev;
     for (Identity* id : {&live.old_id, &live.fresh_id})
-      if (id->known()) id->dev = device;
+      if (id->known()) devices[std::exchange(id->dev, device)] = device;
   }
+  renumber(record.items, record.now, devices);
   return {};
 }
 

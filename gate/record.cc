@@ -462,6 +462,17 @@ std::vector<fs::BaseChange> CommitRecord::base_changes() const {
   return changes;
 }
 
+void renumber(std::vector<Item>& items,
+              std::vector<std::optional<sys::Stat>>& now,
+              const std::map<dev_t, dev_t>& devices) {
+  auto moved = [&](std::optional<sys::Stat>& stat) {
+    auto device = stat ? devices.find(stat->dev) : devices.end();
+    if (device != devices.end()) stat->dev = device->second;
+  };
+  for (Item& item : items) moved(item.old_stat);
+  for (std::optional<sys::Stat>& stat : now) moved(stat);
+}
+
 std::vector<Sha256Digest> CommitRecord::preimages() const {
   std::vector<Sha256Digest> ids;
   for (const Item& item : items) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -99,11 +100,16 @@ struct CommitRecord {
   std::vector<std::string> warnings;
   std::vector<DirTimes> dirs{};
 
-  // What the draft's journal must learn.
+  // What the draft's journal must learn (of an earlier day: renumber() first).
   std::vector<fs::BaseChange> base_changes() const;
   // Objects that an undo needs.
   std::vector<Sha256Digest> preimages() const;
 };
+
+// Stats of a device that has another number now, after a restart.
+void renumber(std::vector<Item>& items,
+              std::vector<std::optional<sys::Stat>>& now,
+              const std::map<dev_t, dev_t>& devices);
 
 // A list of paths, for the lock files that are held.
 std::string encode_paths(const std::vector<RelPath>& paths);
