@@ -283,8 +283,10 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   RecoverReport report;
   StageSet stages(disk, ground.root, pending.fd(), record.meta.id, true);
   TRY(stages.open(record.stages));
+  const bool committed = TRY(has_commit(ground.state, record.meta));
+  if (!committed) TRY(stages.restore());
   TRY(renumber(record, stages, root));
-  if (TRY(has_commit(ground.state, record.meta))) {
+  if (committed) {
     // It was done: only tidying up was left.
     report.what = RecoverReport::What::kForward;
     report.record = TRY(read_commit(ground.state, record.meta.number));

@@ -168,6 +168,35 @@ Status StageSet::open(const std::vector<StagePlace>& places) {
   return {};
 }
 
+// Where a mount point has nothing mounted on it, the stage is not lost: it is
+// elsewhere.
+Status StageSet::restore() {
+  for (uint32_t i = 0; i < places_.size(); ++i) {
+    if (dirs_[i]) continue;
+    const StagePlace& place = places_[i];
+    std::string name(kStageName);
+    Fd top;
+    if (!place.in_state) {
+      top = TRY_CTX(
+          disk_.open_dir(root_, place.dir),
+          "an interrupted commit waits for " + quote_name(place.dir.str()));
+      name = std::string(kTreeStagePrefix) + id_;
+      if (!place.dir.is_root() && TRY(sys::fstat(top.get())).mount_id ==
+                                      TRY(mount_of(place.dir.parent())))
+        return std::unexpected(
+            Error(Code::kUnsupported,
+                  "a commit was interrupted, and what it was about to do is on "
+                  "a file system that is not there")
+                .with_hint(fmt::format("mount it at {} again",
+                                       quote_name(place.dir.str()))));
+    }
+    int parent = place.in_state ? pending_ : top.get();
+    TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
+    dirs_[i] = TRY(disk_.openat(parent, name, O_RDONLY | O_DIRECTORY));
+  }
+  return {};
+}
+
 Status StageSet::sync() const {
   for (const Fd& dir : dirs_) TRY(disk_.syncfs(dir.get()));
   return {};

@@ -47,6 +47,9 @@ class StageSet {
   Status make();
   // For recovery: opens what there is; an absent stage has fd -1.
   Status open(const std::vector<StagePlace>& places);
+  // Makes those that are absent again, empty: a disk lost them, or somebody
+  // removed them.
+  Status restore();
   int fd(uint32_t stage) const { return dirs_[stage].get(); }
 
   // Everything of plan.stage; `stage_of[item]` says where. Fills record.now,

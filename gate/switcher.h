@@ -123,6 +123,8 @@ class Switcher {
   Result<Identity> identity_at(int dir, const std::string& name);
   Result<Identity> identity_at(const RelPath& path);
   Result<bool> was_edited(const LiveOp& live);
+  Result<bool> was_made(const LiveOp& live);
+  Result<bool> was_put(size_t index);
 
   MaybeLeft return_save(const LiveOp& live, int dir, const std::string& name);
   MaybeLeft revert_take(const LiveOp& live);

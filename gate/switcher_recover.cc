@@ -15,6 +15,8 @@ std::string name_in(const RelPath& path) { return std::string(path.name()); }
 constexpr const char* kEdited = "was edited since, and stays as it is";
 constexpr const char* kInTheWay = "has something else in its place now";
 constexpr const char* kGone = "was removed since";
+constexpr const char* kLost =
+    "cannot be given back, for what it was is not in the stage any more";
 constexpr const char* kOtherEdited =
     "was to be a link of a file that was edited since, and is left out";
 
@@ -89,9 +91,14 @@ Switcher::MaybeLeft Switcher::revert_take(const LiveOp& live) {
 
 Switcher::MaybeLeft Switcher::revert_swap(const LiveOp& live) {
   Identity in_stage = TRY(identity_at(stage(live), slot(live)));
-  if (in_stage == live.fresh_id || !in_stage.known()) return std::nullopt;
+  if (in_stage == live.fresh_id) return std::nullopt;
   int dir = TRY(parent(live.op.path));
   std::string name = name_in(live.op.path);
+  if (!in_stage.known()) {
+    // Somebody emptied the stage.
+    if (TRY(identity_at(dir, name)) == live.fresh_id) return left(live, kLost);
+    return std::nullopt;
+  }
   if (!TRY(identity_at(dir, name)).known()) return left(live, kGone);
   // Held still, so that a save which begins now lands in the file that has the
   // name afterwards.
@@ -189,14 +196,54 @@ Switcher::MaybeLeft Switcher::change_attributes(const LiveOp& live,
   return std::nullopt;
 }
 
-Result<bool> Switcher::is_stage_whole() {
-  for (const LiveOp& live : record_.ops) {
-    bool staged = live.op.kind == Kind::kPut || live.op.kind == Kind::kSwap;
-    if (!staged || live.op.moving || shares_.contains(live.op.item)) continue;
+// The step was made, as far as names can tell.
+Result<bool> Switcher::was_made(const LiveOp& live) {
+  if (live.op.kind == Kind::kSwap) {
     Identity there = TRY(identity_at(stage(live), slot(live)));
-    // After an exchange the old thing is there.
-    if (!there.known() && live.op.kind == Kind::kSwap) return false;
-    if (there != live.fresh_id) continue;
+    return there.known() && there != live.fresh_id;
+  }
+  bool moves = live.op.moving || live.op.kind == Kind::kMove;
+  if (live.op.kind != Kind::kPut && live.op.kind != Kind::kMove) return false;
+  return TRY(identity_at(live.op.path)) ==
+         (moves ? live.old_id : live.fresh_id);
+}
+
+// Nothing is in the slot of a new thing: it stands in its place, or did until
+// somebody removed or replaced it. Else it is lost. Steps are made in order: a
+// later one tells, in the same stage, since two disks lose power each by
+// itself. Without that, what is not there at all counts as lost: to go back is
+// all or nothing in either case.
+Result<bool> Switcher::was_put(size_t index) {
+  const LiveOp& live = record_.ops[index];
+  Identity at = TRY(identity_at(live.op.path));
+  if (at == live.fresh_id) return true;
+  bool others = at.known();
+  for (size_t i = 0; i < index && others; ++i) {
+    const LiveOp& before = record_.ops[i];
+    bool leaves =
+        before.op.kind == Kind::kTake || before.op.kind == Kind::kRmdir;
+    if (leaves && before.op.path == live.op.path && before.old_id == at)
+      others = false;
+  }
+  if (others) return true;
+  for (size_t i = record_.ops.size(); i-- > index + 1;)
+    if (record_.ops[i].stage == live.stage && TRY(was_made(record_.ops[i])))
+      return true;
+  return false;
+}
+
+Result<bool> Switcher::is_stage_whole() {
+  for (size_t i = 0; i < record_.ops.size(); ++i) {
+    const LiveOp& live = record_.ops[i];
+    bool staged = live.op.kind == Kind::kPut || live.op.kind == Kind::kSwap;
+    if (!staged || live.op.moving) continue;
+    Identity there = TRY(identity_at(stage(live), slot(live)));
+    if (!there.known()) {
+      // After an exchange the old thing is there.
+      if (live.op.kind == Kind::kSwap || !TRY(was_put(i))) return false;
+      continue;
+    }
+    if (there != live.fresh_id || shares_.contains(live.op.item)) continue;
     auto whole = is_staged_tree(live.op.item, stage(live), slot(live));
     // What its owner may not read cannot be looked at; what the disk cannot
     // read is lost, and going back does not need it.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that kept the switch record and lost what was staged before it: the
 // order of the protocol does not allow it, and nothing relies on that.
+#include <sched.h>
+#include <sys/mount.h>
+
 #include "gate/commits.h"
 #include "gate/pending.h"
 #include "tree_fixture.h"
@@ -25,7 +28,8 @@ void make_changes(Site& site) {
   stdfs::remove(site.draft + "/gone");
 }
 
-// Dies when `renames` steps of the switch were made.
+// Dies when `renames` steps of the switch were made, before the next one or
+// before they are synced.
 void die_after(Site& site, int renames) {
   auto items = site.items();
   pid_t pid = ::fork();
@@ -33,8 +37,11 @@ void die_after(Site& site, int renames) {
     int seen = 0;
     Disk disk([&](const char* call) {
       // The first rename is the probe of the stage.
-      if (std::string_view(call) == "renameat2" && seen++ == renames + 1)
-        ::kill(::getpid(), SIGKILL);
+      bool next =
+          std::string_view(call) == "renameat2" && seen++ == renames + 1;
+      bool last = std::string_view(call) == "syncfs" && renames > 0 &&
+                  seen == renames + 1;
+      if (next || last) ::kill(::getpid(), SIGKILL);
       return 0;
     });
     (void)transact(site.ground(&disk), items, CommitMeta{});
@@ -52,6 +59,21 @@ std::vector<std::string> staged_files(const Site& site) {
     if (entry.is_regular_file()) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
+}
+
+// What stands at the top of the stage: one thing a step.
+std::vector<std::string> staged_slots(const Site& site) {
+  std::vector<std::string> slots;
+  for (const auto& entry :
+       stdfs::directory_iterator(site.state_path + "/pending/stage"))
+    slots.push_back(entry.path());
+  std::sort(slots.begin(), slots.end());
+  return slots;
+}
+
+// The old thing is in the slot.
+bool is_swapped(const std::string& slot) {
+  return stdfs::is_regular_file(slot) && get(slot) == "old";
 }
 
 enum class Loss { kCut, kZeros, kOther };
@@ -101,6 +123,176 @@ TEST_CASE("a stage whose names were lost takes the commit back") {
   site.check_clean();
 }
 
+TEST_CASE("a stage that lost any one name takes the commit back") {
+  size_t total = 1;
+  for (size_t which = 0; which < total; ++which) {
+    Site site("/dev/shm");
+    make_changes(site);
+    auto old_tree = tree(site.ws);
+    die_after(site, 0);
+    auto slots = staged_slots(site);
+    total = slots.size();
+    REQUIRE(total == 5);
+    INFO(slots[which]);
+    stdfs::remove_all(slots[which]);
+    auto report = recover(site.ground());
+    REQUIRE(report);
+    CHECK(report->what == RecoverReport::What::kBack);
+    CHECK(tree(site.ws) == old_tree);
+    CHECK(list_commits(site.state.get())->empty());
+    site.check_clean();
+  }
+}
+
+TEST_CASE("a stage that is gone altogether takes the commit back") {
+  Site site("/dev/shm");
+  make_changes(site);
+  auto old_tree = tree(site.ws);
+  die_after(site, 0);
+  stdfs::remove_all(site.state_path + "/pending/stage");
+  auto report = recover(site.ground());
+  REQUIRE(report);
+  CHECK(report->what == RecoverReport::What::kBack);
+  CHECK(tree(site.ws) == old_tree);
+  site.check_clean();
+}
+
+TEST_CASE("old things that somebody removed from the stage are named") {
+  Site site("/dev/shm");
+  make_changes(site);
+  die_after(site, 3);
+  stdfs::remove_all(site.state_path + "/pending/stage");
+  auto report = recover(site.ground());
+  REQUIRE(report);
+  CHECK(report->what == RecoverReport::What::kBack);
+  std::set<std::string> named, lost;
+  for (const Left& left : report->left) named.insert(left.path.str());
+  for (int i = 0; i < 3; ++i)
+    if (std::string file = fmt::format("f{}", i);
+        get(site.ws + "/" + file) != "old")
+      lost.insert(file);
+  CHECK_FALSE(lost.empty());
+  CHECK(named == lost);
+  site.check_clean();
+}
+
+// What replaces a thing of another kind is exchanged for it; a directory that
+// is not empty is taken away name by name, and then there is a free place.
+TEST_CASE("what is still to leave is not taken for the lost new thing") {
+  Site site("/dev/shm");
+  put(site.ws + "/d/x", "old");
+  site.branch();
+  stdfs::remove_all(site.draft + "/d");
+  put(site.draft + "/d", "new");
+  put(site.draft + "/made", "made");
+  auto old_tree = tree(site.ws);
+  die_after(site, 0);
+  for (const std::string& slot : staged_slots(site))
+    if (stdfs::is_regular_file(slot) && get(slot) == "new") stdfs::remove(slot);
+  auto report = recover(site.ground());
+  REQUIRE(report);
+  CHECK(report->what == RecoverReport::What::kBack);
+  CHECK(tree(site.ws) == old_tree);
+  site.check_clean();
+}
+
+TEST_CASE("a lost new file takes back what was switched before it") {
+  // How many steps were made when the next slot was lost.
+  for (int renames = 1; renames < 7; ++renames) {
+    Site site("/dev/shm");
+    make_changes(site);
+    auto old_tree = tree(site.ws);
+    die_after(site, renames);
+    std::string lost;
+    for (const std::string& slot : staged_slots(site))
+      if (!is_swapped(slot)) lost = slot;
+    if (lost.empty()) continue;
+    INFO(renames << " " << lost);
+    stdfs::remove_all(lost);
+    auto report = recover(site.ground());
+    REQUIRE(report);
+    CHECK(report->what == RecoverReport::What::kBack);
+    CHECK(tree(site.ws) == old_tree);
+    site.check_clean();
+  }
+}
+
+// Legal, and no loss: it had its place, and later steps were made.
+TEST_CASE("a new file that somebody removed after the switch is left out") {
+  for (const char* what : {"a", "c"}) {
+    Site site("/dev/shm");
+    put(site.ws + "/b", "old");
+    put(site.ws + "/d", "old");
+    site.branch();
+    for (const char* name : {"a", "c"}) put(site.draft + "/" + name, "made");
+    for (const char* name : {"b", "d"}) put(site.draft + "/" + name, "new");
+    die_after(site, 4);
+    stdfs::remove(site.ws + "/" + what);
+    auto report = recover(site.ground());
+    REQUIRE(report);
+    CHECK(report->what == RecoverReport::What::kForward);
+    REQUIRE(report->left.size() == 1);
+    CHECK(report->left[0].path.str() == what);
+    CHECK_FALSE(stdfs::exists(site.ws + "/" + what));
+    CHECK(get(site.ws + "/b") == "new");
+    CHECK(get(site.ws + "/d") == "new");
+    site.check_clean();
+  }
+}
+
+TEST_CASE("a new file that somebody saved anew after the switch is left") {
+  Site site("/dev/shm");
+  put(site.ws + "/b", "old");
+  site.branch();
+  put(site.draft + "/b", "new");
+  put(site.draft + "/made", "made");
+  die_after(site, 2);
+  put(site.ws + "/made~", "mine");
+  stdfs::rename(site.ws + "/made~", site.ws + "/made");
+  auto report = recover(site.ground());
+  REQUIRE(report);
+  CHECK(report->what == RecoverReport::What::kForward);
+  CHECK(get(site.ws + "/made") == "mine");
+  CHECK(get(site.ws + "/b") == "new");
+}
+
+// Without a later step nothing tells it from a loss: nothing is committed, and
+// the draft has it still.
+TEST_CASE("the last new file that somebody removed takes the commit back") {
+  Site site("/dev/shm");
+  put(site.ws + "/b", "old");
+  site.branch();
+  put(site.draft + "/b", "new");
+  put(site.draft + "/made", "made");
+  auto old_tree = tree(site.ws);
+  die_after(site, 2);
+  REQUIRE(get(site.ws + "/made") == "made");
+  stdfs::remove(site.ws + "/made");
+  auto report = recover(site.ground());
+  REQUIRE(report);
+  CHECK(report->what == RecoverReport::What::kBack);
+  CHECK(tree(site.ws) == old_tree);
+  site.check_clean();
+}
+
+TEST_CASE("a staged file that the disk cannot read takes the commit back") {
+  Site site("/dev/shm");
+  make_changes(site);
+  auto old_tree = tree(site.ws);
+  die_after(site, 0);
+  int reads = 0;
+  Disk disk([&](const char* call) {
+    return std::string_view(call) == "read" && reads++ == 1 ? EIO : 0;
+  });
+  auto report = recover(site.ground(&disk));
+  REQUIRE(report);
+  REQUIRE(reads > 1);
+  CHECK(report->what == RecoverReport::What::kBack);
+  CHECK(tree(site.ws) == old_tree);
+  CHECK(list_commits(site.state.get())->empty());
+  site.check_clean();
+}
+
 // Not what a loss of power does: what was switched goes back, too.
 TEST_CASE("a stage that is damaged half-way takes all of the commit back") {
   for (int renames = 1; renames < 4; ++renames) {
@@ -115,4 +307,44 @@ TEST_CASE("a stage that is damaged half-way takes all of the commit back") {
     CHECK(report->what == RecoverReport::What::kBack);
     CHECK(tree(site.ws) == old_tree);
   }
+}
+
+TEST_CASE("a stage whose file system is not mounted now is waited for") {
+  if (::geteuid() != 0) return;
+  Site site;
+  stdfs::create_directory(site.ws + "/mnt");
+  stdfs::create_directory(site.top + "/away");
+  std::string mnt = site.ws + "/mnt", away = site.top + "/away";
+  pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", mnt.c_str(), "tmpfs", 0, "size=1m") != 0)
+      ::_exit(77);
+    // Descriptors of before see the mounts of before.
+    site.root = open_dir(site.ws);
+    site.state = open_dir(site.state_path);
+    put(mnt + "/there", "old");
+    put(site.ws + "/z", "old");
+    site.branch();
+    put(site.draft + "/mnt/there", "new");
+    put(site.draft + "/z", "new");
+    die_after(site, 2);  // with two probes: one step was made
+    if (tree(site.ws) == tree(site.draft)) ::_exit(1);
+    if (::mount(mnt.c_str(), away.c_str(), nullptr, MS_MOVE, nullptr) != 0)
+      ::_exit(2);
+    auto waits = recover(site.ground());
+    if (waits || waits.error().code() != Code::kUnsupported) ::_exit(3);
+    if (waits.error().hint().find("mnt") == std::string::npos) ::_exit(4);
+    if (::mount(away.c_str(), mnt.c_str(), nullptr, MS_MOVE, nullptr) != 0)
+      ::_exit(5);
+    auto report = recover(site.ground());
+    if (!report || report->what != RecoverReport::What::kForward) ::_exit(6);
+    if (tree(site.ws) != tree(site.draft)) ::_exit(7);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK((WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
 }
