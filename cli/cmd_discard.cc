@@ -157,10 +157,11 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
     return fail(Code::kUsage, "nothing is held at '{}'",
                 escape(wanted.front().str()));
   TRY(check_whole(set, wanted));
-  TRY(confirm(args.has("yes"), plural(paths.size(), "held change")));
   if (!turn) {
+    opened.lock.reset();  // nobody waits for a person who is being asked
+    TRY(confirm(false, plural(paths.size(), "held change")));
     turn = TRY(take_turn(context, draft));
-    TRY(check_unmoved(context, opened));
+    TRY(take_up(context, opened));
   }
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
   Hold hold;  // draft, decisions and record are one
@@ -174,17 +175,25 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
   return kDone;
 }
 
-Result<int> discard_all(Context& context, const draft::Draft& draft,
-                        const Args& args) {
+// Its daemon, if any, in which nothing runs.
+Result<std::optional<draft::Client>> idle_daemon(Context& context,
+                                                 const draft::Draft& draft) {
   auto client = TRY(context.daemon(draft));
   if (client && !TRY(client->running()).empty())
     return std::unexpected(
         Error(Code::kRefused, "cannot discard the draft while a command runs")
             .with_hint("`stoplog stop` ends it"));
+  return client;
+}
+
+Result<int> discard_all(Context& context, const draft::Draft& draft,
+                        const Args& args) {
+  TRY(idle_daemon(context, draft));
   TRY(confirm(args.has("yes"),
               fmt::format("draft '{}' with all that it holds", draft.name)));
   draft::DraftTurn turn = TRY(take_turn(context, draft));
-  if (client)
+  // Another one may have come and gone while we asked and waited.
+  if (auto client = TRY(idle_daemon(context, draft)))
     TRY_CTX(client->shutdown(*TRY(context.layout()), draft.id, true),
             "cannot end the draft's daemon");
   Hold hold;

@@ -64,7 +64,7 @@ Result<Target> find_target(Context& context, int state, const Args& args) {
     if (!target.number) return target;  // said by gate::undo()
     target.by = author(context, state, *target.number);
     if (!target.by) return target;
-    target.turn = TRY(take_turn(context, target.by->draft));
+    target.turn = TRY(wait_turn(context, target.by->draft));
     // A commit of that draft may have ended while we waited.
     if (!newest || TRY(gate::newest_undoable(state)) == target.number)
       return target;

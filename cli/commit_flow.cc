@@ -51,8 +51,10 @@ gate::ApproveRequest everything(const Flow& flow) {
 }
 
 // With -a on a terminal: all at once, then each danger by name. These are what
-// it returns. No lock is held: a person may take as long as he likes.
+// it returns. No lock is held: a person may take as long as he likes, and who
+// comes meanwhile has the draft.
 Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
+  if (!flow.choice.yes) flow.opened.lock.reset();
   if (!flow.choice.yes && !can_ask())
     return std::unexpected(
         Error(Code::kDeclined,
@@ -134,14 +136,16 @@ Result<ReceiptPlace> receipt_place(const std::string& file) {
   return ReceiptPlace{std::move(fd), std::move(name)};
 }
 
-// The real tree has it: now the draft, the plan and the record learn of it.
-Status follow_up(Flow& flow, CommitEnd& end) {
-  TRY_CTX(tell_draft(flow.context, flow.opened, end.result.record),
-          "the draft could not be told");
-  TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
+// The real tree has it: the draft, the plan and the record learn of it, each
+// whether or not the others could.
+Status retire_approvals(Flow& flow, const CommitEnd& end) {
+  return change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
     gate::retire(plan, end.result);
     return {};
-  }));
+  });
+}
+
+Status write_down(Flow& flow, const CommitEnd& end) {
   draft::Ledger ledger = TRY(
       draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
   const gate::CommitMeta& meta = end.result.record.meta;
@@ -152,7 +156,6 @@ Status follow_up(Flow& flow, CommitEnd& end) {
     fields.set("merge", end.result.merge_digest);
   set_paths(fields, "paths", end.result.approved);
   TRY(ledger.append("commit", fields, Sync::kYes));
-  flow.opened.lock.reset();  // whoever looks next takes its own
   return {};
 }
 
@@ -236,7 +239,13 @@ void finish(Flow& flow, const gate::Plan& plan, const ReceiptPlace* place,
                                  done.error().text());
   };
   note(complete_receipt(flow, plan, end.receipt));
-  note(follow_up(flow, end));
+  Status told = tell_draft(flow.context, flow.opened, end.result.record);
+  flow.opened.lock.reset();  // whoever looks next takes its own
+  if (!told)
+    note(std::unexpected(
+        std::move(told).error().context("the draft could not be told")));
+  note(retire_approvals(flow, end));
+  note(write_down(flow, end));
   note(limit_undo(flow, end));
   if (place != nullptr) {
     Status written =
@@ -277,7 +286,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   if (choice.all) TRY(approve_all(flow));
   if (!choice.dry_run && asks) {
     turn = TRY(take_turn(context, draft));
-    TRY(check_unmoved(context, flow.opened));
+    TRY(take_up(context, flow.opened));
   }
   gate::Plan plan =
       TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));

@@ -39,7 +39,7 @@ Status tell_commits(Context& context, Opened& opened, bool has_turn) {
   if (TRY(gate::not_rebased(state, opened.draft.id)).empty()) return {};
   // Its own process may be about to tell it.
   std::optional<draft::DraftTurn> turn;
-  if (!has_turn) turn = TRY(take_turn(context, opened.draft));
+  if (!has_turn) turn = TRY(wait_turn(context, opened.draft));
   for (uint64_t number : TRY(gate::not_rebased(state, opened.draft.id))) {
     gate::CommitRecord record = TRY(gate::read_commit(state, number));
     TRY(gate::renumber(record, gate::Disk(), opened.door.root.get()));
@@ -166,9 +166,25 @@ Result<Doorstep> open_doorstep(Context& context) {
   return door;
 }
 
-Result<draft::DraftTurn> take_turn(Context& context,
+Result<draft::DraftTurn> wait_turn(Context& context,
                                    const draft::Draft& draft) {
   return draft::DraftTurn::take(*TRY(context.layout()), draft.id);
+}
+
+Result<draft::DraftTurn> take_turn(Context& context,
+                                   const draft::Draft& draft) {
+  draft::DraftTurn turn = TRY(wait_turn(context, draft));
+  draft::DraftState now = TRY(TRY(context.store())->load(draft.id)).state;
+  if (now == draft.state || now != draft::DraftState::kDiscarded) return turn;
+  return fail(Code::kDrift, "the draft was discarded meanwhile");
+}
+
+// Whoever could move it waits for the turn, which is ours.
+Status take_up(Context& context, Opened& opened) {
+  TRY(check_unmoved(context, opened));
+  TRY_CTX(settle(context, *TRY(context.layout()), opened),
+          "cannot open the draft");
+  return {};
 }
 
 Status check_unmoved(Context& context, const Opened& opened) {

@@ -73,13 +73,19 @@ struct OpenOptions {
 Result<Opened> open_draft(Context& context, const draft::Draft& draft,
                           const OpenOptions& options);
 
-// The draft's turn (draft/store.h), for whoever is about to commit, undo, roll
-// back or discard. Taken before open_draft(), or else, when a person was asked
-// in between, afterwards: then check_unmoved() says whether the draft is still
-// the one that was looked at.
+// The draft's turn (draft/store.h), for whoever is about to commit, roll back
+// or discard. Taken before open_draft(), or else, when a person is asked in
+// between, after the answer: until then no lock is held (opened.lock.reset()),
+// and then take_up() says whether the draft is still the one that was looked
+// at. Code::kDrift when it was discarded while we waited.
 Result<draft::DraftTurn> take_turn(Context& context, const draft::Draft& draft);
-// Code::kDrift when it was rolled back, or a commit, an undo or a discard took
-// place in it, since `opened` was.
+// The same of a draft in whatever state.
+Result<draft::DraftTurn> wait_turn(Context& context, const draft::Draft& draft);
+// Settled and kept from others as when it was opened for a commit. Code::kDrift
+// when it was rolled back, or a commit, an undo or a discard took place in it,
+// since then.
+Status take_up(Context& context, Opened& opened);
+// The latter alone.
 Status check_unmoved(Context& context, const Opened& opened);
 
 // Tells the draft's journal what a commit did to the real tree, through the
