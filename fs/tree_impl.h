@@ -255,6 +255,7 @@ struct Tree::Impl {
   Status check_mark(Position at) const;
   Result<State> state_at(Position at);
   size_t commits_since(Position at) const;  // with mutex_ held
+  bool was_rolled_back(Position reviewed) const;  // with mutex_ held
   Status write_state(Journal& journal, const State& state);
   // With mutex_ held exclusively: the journal goes on in a new generation, with
   // a whole state or from an older position.

@@ -353,6 +353,17 @@ void Tree::Impl::tell_name(const RelPath& path,
                    .name = std::string(path.name())});
 }
 
+// Went back since then, and no commit in between: what is held is another tree
+// than the one that was reviewed, however long ago it was touched.
+bool Tree::Impl::was_rolled_back(Position reviewed) const {
+  for (const Mark& mark : state_.marks()) {
+    if (mark.position <= reviewed) continue;
+    if (mark.kind == MarkKind::kCommit) return false;
+    if (mark.kind == MarkKind::kRollback) return true;
+  }
+  return false;
+}
+
 Result<Mark> Tree::commit_base(Position reviewed,
                                std::span<const BaseChange> changes) {
   Impl& t = *impl_;
@@ -372,6 +383,7 @@ Result<Mark> Tree::commit_base(Position reviewed,
   {
     std::unique_lock no_write(t.epoch_);
     std::unique_lock lock(t.mutex_);
+    if (t.was_rolled_back(reviewed)) reviewed = 0;
     // The held names that the kernel may know.
     struct Before {
       Serial dir;

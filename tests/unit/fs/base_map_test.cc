@@ -154,6 +154,33 @@ TEST_CASE("an undo after a rollback past its commit takes nothing held away") {
   CHECK(changed_paths(f).empty());
 }
 
+// The turn of who asked for the rollback was given back before the daemon came
+// to it.
+TEST_CASE("a rollback that lands within a commit is not taken for reviewed") {
+  TreeFixture f;
+  f.base.write("edit", "v0");
+  f.base.write("gone", "g0");
+  f.open();
+  f.write("edit", "v1");
+  f.create("made", "m1");
+  f.unlink("gone");
+  Position older = marked(f);
+  f.write("edit", "v2");
+  f.write("made", "m2");
+  f.create("gone", "g2");
+  Position reviewed = marked(f);
+  REQUIRE(f.tree->rollback(older));
+  REQUIRE(f.tree->commit_base(
+      reviewed, {{commit_file(f, "edit", "v2"), commit_file(f, "made", "m2"),
+                  commit_file(f, "gone", "g2")}}));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(changed_paths(f) == "edit gone made");
+    CHECK(f.read("edit") == "v1");
+    CHECK(f.read("made") == "m1");
+    f.reopen();
+  }
+}
+
 TEST_CASE("going back past a discard or a commit of a mode needs no content") {
   TreeFixture f;
   f.base.write("dropped", "content");
