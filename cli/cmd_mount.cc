@@ -13,8 +13,10 @@
 #include "base/sys_file.h"
 #include "base/temp_file.h"
 #include "cli/command.h"
+#include "cli/commit_flow.h"
 #include "cli/opened.h"
 #include "cli/run_options.h"
+#include "cli/shown_views.h"
 #include "draft/client.h"
 #include "fs/mount_device.h"
 
@@ -43,10 +45,8 @@ Result<std::string> absolute(std::string given) {
 // The draft whose living daemon shows its view there.
 Result<std::optional<std::string>> shown_at(Context& context,
                                             const std::string& path) {
-  for (const draft::Draft& d : TRY(TRY(context.store())->list()))
-    if (auto client = context.daemon(d);
-        client && *client && (**client).daemon().mount == path)
-      return d.name;
+  for (const ShownView& view : TRY(shown_views(context, Where::kEverywhere)))
+    if (view.mount == path) return view.draft.name;
   return std::nullopt;
 }
 
@@ -155,14 +155,28 @@ Result<int> run_mount(Context& context, const Args& args) {
   return 0;
 }
 
-Result<int> run_unmount(Context& context, const Args&) {
-  draft::Draft d = TRY(context.need_draft());
+// Nobody works in it any more: was all of it committed?
+Status close_committed(Context& context, const draft::Draft& d) {
+  if (d.state != draft::DraftState::kOpen ||
+      d.workspace != TRY(context.workspace())->path)
+    return {};
+  Opened opened = TRY(open_draft(context, d, {.only_marks = true}));
+  for (const fs::Mark& mark : opened.marks)
+    if (mark.kind == fs::MarkKind::kCommit) {
+      TRY(close_if_whole(context, d, false));
+      break;
+    }
+  return {};
+}
+
+// Its view goes, when it is shown; else what a killed daemon left of it. False:
+// there was nothing.
+Result<bool> take_away(Context& context, const draft::Draft& d) {
   auto client = TRY(context.daemon(d));
   if (!client || client->daemon().mount.empty()) {
-    int cleared = client ? 0 : TRY(clear_left(context, d));
-    context.out.note(cleared > 0 ? "cleared a dead mount"
-                                 : "nothing is mounted");
-    return 0;
+    if (client || TRY(clear_left(context, d)) == 0) return false;
+    context.out.note("cleared a dead mount");
+    return true;
   }
   if (!TRY(client->running()).empty())
     return std::unexpected(
@@ -170,6 +184,56 @@ Result<int> run_unmount(Context& context, const Args&) {
             .with_hint("wait for it, or `stoplog stop`"));
   TRY(client->shutdown(*TRY(context.layout()), d.id, true));
   TRY(clear_left(context, d));
+  if (Status closed = close_committed(context, d); !closed)
+    context.out.note(closed.error().text());
+  return true;
+}
+
+Result<bool> take_away_at(Context& context, const std::string& path) {
+  for (const ShownView& view : TRY(shown_views(context, Where::kEverywhere)))
+    if (view.mount == path) return take_away(context, view.draft);
+  // Dead, perhaps.
+  for (const draft::Draft& d : TRY(TRY(context.store())->list())) {
+    const draft::Layout& layout = *TRY(context.layout());
+    auto place = sys::read_file(
+        AT_FDCWD, layout.draft(d.id) + "/" + draft::kMountedAtFile, PATH_MAX);
+    if (layout.mount(d.id) == path || (place && *place == path))
+      return take_away(context, d);
+  }
+  return fail(Code::kUsage, "no view is mounted at '{}'", escape(path));
+}
+
+// Without a name: the current draft's, or the only one that is mounted.
+Result<bool> take_away_any(Context& context) {
+  std::optional<draft::Draft> current = TRY(context.find_draft());
+  auto views = TRY(shown_views(context, Where::kWorkspace));
+  for (const ShownView& view : views)
+    if (views.size() == 1 || (current && view.draft.id == current->id))
+      return take_away(context, view.draft);
+  if (!views.empty()) {
+    std::string names;
+    for (const ShownView& view : views)
+      names += (names.empty() ? "'" : ", '") + escape(view.mount) + "'";
+    return std::unexpected(
+        Error(Code::kUsage, fmt::format("several views are mounted: {}", names))
+            .with_hint("`stoplog unmount DIR` takes one away"));
+  }
+  bool cleared = false;
+  for (const draft::Draft& d :
+       TRY(TRY(context.store())->list(*TRY(context.workspace()))))
+    cleared = TRY(take_away(context, d)) || cleared;
+  if (!cleared && !current) TRY(context.need_draft());
+  return cleared;
+}
+
+Result<int> run_unmount(Context& context, const Args& args) {
+  const bool was =
+      !args.positionals.empty()
+          ? TRY(take_away_at(context, TRY(absolute(args.positionals[0]))))
+      : context.wanted_draft()
+          ? TRY(take_away(context, TRY(context.need_draft())))
+          : TRY(take_away_any(context));
+  if (!was) context.out.note("nothing is mounted");
   return 0;
 }
 
@@ -199,11 +263,14 @@ extern const Command k_unmount_command{
     .name = "unmount",
     .summary = "take the view away again",
     .help =
-        "usage: stoplog unmount\n"
+        "usage: stoplog unmount [DIR]\n"
         "\n"
-        "Ends what `stoplog mount` shows. What was written stays held.\n"
+        "Ends what `stoplog mount` shows at DIR; without DIR the draft's view, "
+        "or\n"
+        "the only one of this workspace. What was written stays held.\n"
         "\n"
         "example: stoplog unmount\n",
+    .max = 1,
     .run = run_unmount};
 
 }  // namespace stoplog::cli

@@ -4,6 +4,7 @@
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
+#include "cli/shown_views.h"
 #include "cli/words.h"
 #include "diff/render.h"
 
@@ -20,7 +21,14 @@ Result<int> no_draft(Context& context, const Args& args) {
                       [&](std::string_view s) { context.out.write(s); });
   } else {
     context.out.note("no draft here: nothing is held");
-    context.out.hint(no_draft_hint());
+    auto views = TRY(shown_views(context, Where::kWorkspace));
+    for (const ShownView& view : views)
+      context.out.hint(fmt::format(
+          "the view of draft '{}', which is {}, is still mounted: `stoplog "
+          "unmount '{}'`",
+          view.draft.name, draft::name_of(view.draft.state),
+          escape(view.mount)));
+    if (views.empty()) context.out.hint(no_draft_hint());
   }
   return kDone;
 }
@@ -37,6 +45,12 @@ void next_steps(Context& context, const Decisions& decisions, bool empty) {
   if (decisions.approved() > 0)
     context.out.hint(fmt::format("{} approved: `stoplog commit`",
                                  plural(decisions.approved(), "change")));
+}
+
+std::string shown_text(const Opened& opened) {
+  if (!opened.daemon || opened.daemon->daemon().mount.empty()) return "";
+  return fmt::format("; its view is mounted at '{}'",
+                     escape(opened.daemon->daemon().mount));
 }
 
 Result<int> run(Context& context, const Args& args) {
@@ -74,7 +88,8 @@ Result<int> run(Context& context, const Args& args) {
       return w == "none" ? std::string() : w;
     };
     if (set.empty())
-      context.out.note(fmt::format("draft '{}': nothing changed", draft->name));
+      context.out.note(fmt::format("draft '{}': nothing changed{}", draft->name,
+                                   shown_text(opened)));
     else
       diff::render_list(set, options, sink);
     next_steps(context, decisions, set.empty());

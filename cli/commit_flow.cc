@@ -212,23 +212,6 @@ Status limit_undo(Flow& flow, CommitEnd& end) {
   return {};
 }
 
-// What is still held; a draft with nothing left is committed whole.
-Status close_if_whole(Context& context, const draft::Draft& draft,
-                      CommitEnd& end) {
-  Opened again = TRY(open_draft(context, draft, {.has_turn = true}));
-  diff::ChangeSet set =
-      TRY(changes_of(again, TRY(load_policy(context)),
-                     {.digest = false, .count_lines = false, .risks = false}));
-  for (const diff::Change& change : set.changes)
-    ++(change.ignored ? end.left_ignored : end.left);
-  if (!set.changes.empty() || !set.groups.empty()) return {};
-  if (again.daemon && !TRY(again.daemon->running()).empty()) return {};
-  TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
-    d.state = draft::DraftState::kCommitted;
-  }));
-  return {};
-}
-
 // What failed after the commit is said, not returned: an error would mean that
 // nothing was written. The next command catches up with it.
 void finish(Flow& flow, const gate::Plan& plan, const ReceiptPlace* place,
@@ -254,10 +237,33 @@ void finish(Flow& flow, const gate::Plan& plan, const ReceiptPlace* place,
       note(std::unexpected(
           std::move(written).error().context("the receipt is not written")));
   }
-  note(close_if_whole(flow.context, flow.opened.draft, end));
+  auto held = close_if_whole(flow.context, flow.opened.draft, true);
+  if (held)
+    end.left = held->changes, end.left_ignored = held->ignored;
+  else
+    note(std::unexpected(std::move(held).error()));
 }
 
 }  // namespace
+
+Result<StillHeld> close_if_whole(Context& context, const draft::Draft& draft,
+                                 bool has_turn) {
+  Opened again = TRY(open_draft(context, draft, {.has_turn = has_turn}));
+  diff::ChangeSet set =
+      TRY(changes_of(again, TRY(load_policy(context)),
+                     {.digest = false, .count_lines = false, .risks = false}));
+  StillHeld held;
+  for (const diff::Change& change : set.changes)
+    ++(change.ignored ? held.ignored : held.changes);
+  if (!set.changes.empty() || !set.groups.empty()) return held;
+  // Who goes on working in it would do so where no command looks.
+  if (again.daemon && !again.daemon->daemon().mount.empty()) return held;
+  if (again.daemon && !TRY(again.daemon->running()).empty()) return held;
+  TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
+    d.state = draft::DraftState::kCommitted;
+  }));
+  return held;
+}
 
 Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                const CommitChoice& choice) {

@@ -40,6 +40,15 @@ struct CommitEnd {
 Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                const CommitChoice& choice);
 
+// What is still held; a draft with nothing left, in which nothing runs and
+// whose view is not mounted, is committed whole from then on.
+struct StillHeld {
+  uint64_t changes = 0;
+  uint64_t ignored = 0;  // files that git ignores
+};
+Result<StillHeld> close_if_whole(Context& context, const draft::Draft& draft,
+                                 bool has_turn);
+
 // With gate.mode = "auto", at the end of a run: commits what the policy
 // approves unasked. What cannot be committed is said and stays held.
 Status commit_standing(Context& context, const draft::Draft& draft);

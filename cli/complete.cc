@@ -13,14 +13,15 @@ namespace {
 // for all that follow.
 const std::vector<Fill>& arguments_of(std::string_view command) {
   static const std::map<std::string_view, std::vector<Fill>> kArguments = {
-      {"approve", {Fill::kPaths}},  {"cat", {Fill::kMarkPath}},
-      {"diff", {Fill::kPaths}},     {"discard", {Fill::kPaths}},
-      {"export", {Fill::kFiles}},   {"fork", {Fill::kWords, Fill::kMarks}},
-      {"import", {Fill::kFiles}},   {"mount", {Fill::kDirs}},
-      {"reject", {Fill::kPaths}},   {"rm", {Fill::kDrafts}},
-      {"rollback", {Fill::kMarks}}, {"run", {Fill::kCommand}},
-      {"show", {Fill::kCommits}},   {"status", {Fill::kPaths}},
-      {"switch", {Fill::kDrafts}},  {"undo", {Fill::kCommits}},
+      {"approve", {Fill::kPaths}}, {"cat", {Fill::kMarkPath}},
+      {"diff", {Fill::kPaths}},    {"discard", {Fill::kPaths}},
+      {"export", {Fill::kFiles}},  {"fork", {Fill::kWords, Fill::kMarks}},
+      {"import", {Fill::kFiles}},  {"mount", {Fill::kDirs}},
+      {"unmount", {Fill::kDirs}},  {"reject", {Fill::kPaths}},
+      {"rm", {Fill::kDrafts}},     {"rollback", {Fill::kMarks}},
+      {"run", {Fill::kCommand}},   {"show", {Fill::kCommits}},
+      {"status", {Fill::kPaths}},  {"switch", {Fill::kDrafts}},
+      {"undo", {Fill::kCommits}},
   };
   static const std::vector<Fill> kNothing = {Fill::kWords};
   auto found = kArguments.find(command);

@@ -80,5 +80,64 @@ elsewhere() {
   wait "$!" || true
 }
 
+# All was committed, and whoever works in the view goes on.
+after_a_commit() {
+  local place
+  place=$(sl mount)
+  echo one >"$place/added"
+  sl commit -a -y >/dev/null
+  same one "$(cat added)"
+  sl status >"$T/said" 2>&1
+  grep -q "nothing changed; its view is mounted at '$place'" "$T/said" || fail "$(cat "$T/said")"
+  echo two >"$place/next"
+  prints '^A  next' sl status
+  sl commit -a -y >/dev/null
+  sl unmount
+  ! mountpoint -q "$place" || fail 'still mounted'
+  same 'null committed' "$(sl drafts --json | jq -r '.drafts[0] | "\(.daemon) \(.state)"')"
+  exits 2 sl unmount 2>/dev/null
+  # What was not committed is still held when the view goes.
+  sl mount "$T/v" >/dev/null
+  echo x >"$T/v/x" && echo y >"$T/v/y"
+  sl approve x >/dev/null 2>&1
+  sl commit >/dev/null 2>&1
+  sl unmount
+  prints '^A  y' sl status
+}
+
+# The view of another draft than the current one is found, too.
+of_another_draft() {
+  sl -d one mount "$T/one" >/dev/null
+  echo x >"$T/one/x"
+  sl run --new --quiet -- true
+  sl unmount
+  ! mountpoint -q "$T/one" || fail 'still mounted'
+  sl -d one mount "$T/one" >/dev/null
+  sl -d two mount "$T/two" >/dev/null
+  sl run --new --quiet -- true
+  exits 2 sl unmount 2>"$T/said"
+  grep -q "several views are mounted: '$T/one', '$T/two'" "$T/said" || fail "$(cat "$T/said")"
+  (cd "$T" && sl unmount two/)
+  ! mountpoint -q "$T/two" || fail 'the wrong one'
+  mountpoint -q "$T/one" || fail 'both'
+  exits 2 sl unmount "$T/two" 2>/dev/null
+  kill -9 "$(sl drafts --json | jq '.drafts[] | select(.name == "one").daemon')"
+  eventually dead "$T/one"
+  sl unmount "$T/one" 2>"$T/said"
+  grep -q 'cleared a dead mount' "$T/said" || fail "$(cat "$T/said")"
+  # One that is not open any more, and still shown: an older version left it so.
+  sl -d one mount "$T/one" >/dev/null
+  local draft
+  for draft in "$XDG_STATE_HOME"/stoplog/drafts/*/draft.json; do
+    jq '.state = "committed"' "$draft" >"$T/json" && cat "$T/json" >"$draft"
+  done
+  sl status >"$T/said" 2>&1
+  grep -q "draft 'one', which is committed, is still mounted" "$T/said" || fail "$(cat "$T/said")"
+  sl unmount
+  ! mountpoint -q "$T/one" || fail 'still mounted'
+}
+
 both_modes shown
 both_modes elsewhere
+both_modes after_a_commit
+both_modes of_another_draft
