@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Marks, rollbacks and forks of a draft that holds many files, beside a mark in
 an empty draft and `cp -a` of the same files; an export beside tar and zstd of
-them; the replay of its journal beside `find` over as many files.
+them; the replay of a journal beside `find` over about as many files as that has
+records (a new file has three to five).
 
 A rollback near changes what was changed since the last mark, one file of all;
 one far goes to the first mark, where there was nothing, and back again. What
@@ -10,6 +11,7 @@ the plain tool takes is measured between them, so that both meet the same load.
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -22,6 +24,30 @@ def clock(function, *args, **named):
     begin = time.monotonic()
     function(*args, **named)
     return time.monotonic() - begin
+
+
+def count_records(state):
+    """In the journals of all drafts beneath (docs/FORMAT.md, frames)."""
+    count = 0
+    for top, _, names in os.walk(state):
+        for name in names if os.path.basename(top) == "journal" else []:
+            if name == "newest":  # a link that names one
+                continue
+            with open(os.path.join(top, name), "rb") as journal:
+                data, at = journal.read(), 0
+            while data[at:at + 4] == b"SLg1":
+                at += 32 + struct.unpack_from("=I", data, at + 4)[0]
+                count += 1
+    return count
+
+
+def end_daemons(view):
+    """Without its daemon a draft is read from its journal, all of it."""
+    view.call("unmount")
+    for pid in view.daemon_pids():
+        os.kill(pid, signal.SIGKILL)
+    while view.daemon_pids():
+        time.sleep(0.01)
 
 
 class Timeline:
@@ -54,6 +80,7 @@ class Timeline:
             fill_tree(self.plain, self.count)
             merged = self.view.open(lower, os.path.join(self.work, "view"))
             self.measure(merged)
+            self.replay(os.path.join(self.work, "w2"))
             print(f"timeline: round {round_number}", file=sys.stderr)
         finally:
             self.view.close()
@@ -76,16 +103,24 @@ class Timeline:
         pack = f"tar -cf - -C '{self.plain}' . | zstd -q -3 -T2 -o '{packed}'"
         self.add("export", "plain tool", clock(sh, "sh", "-c", pack))
         self.add("export", "stoplog", clock(call, "export", bundle))
-        # Without its daemon a draft is read from its journal, all of it.
-        call("unmount")
-        for pid in self.view.daemon_pids():
-            os.kill(pid, signal.SIGKILL)
-        while self.view.daemon_pids():
-            time.sleep(0.01)
-        one = os.path.relpath(next(os.path.join(d, f[0]) for d, _, f in os.walk(self.plain) if f),
-                              self.plain)
-        self.add("replay", "plain tool", clock(sh, "find", self.plain, "-newermt", "2099-01-01"))
-        self.add("replay", "stoplog", clock(call, "cat", one))
+
+    def replay(self, lower):
+        """A draft of its own, with a quarter of the files."""
+        view, some = Stoplog(self.options), os.path.join(self.work, "some")
+        os.mkdir(lower)
+        fill_tree(some, self.count // 4)
+        try:
+            merged = view.open(lower, os.path.join(self.work, "second"))
+            sh("cp", "-a", f"{some}/.", merged)
+            end_daemons(view)
+            records = count_records(view.env["XDG_STATE_HOME"])
+            what = f"replay of {records // 1000},000 records, find of"
+            one = os.path.relpath(
+                next(os.path.join(d, f[0]) for d, _, f in os.walk(some) if f), some)
+            self.add(what, "plain tool", clock(sh, "find", self.plain, "-newermt", "2099-01-01"))
+            self.add(what, "stoplog", clock(view.call, "cat", one))
+        finally:
+            view.close()
 
 
 def measure(options, place, samples, missing):

@@ -10,7 +10,7 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"json"}};
+constexpr OptionSpec kOptions[] = {{"json"}, {"null", 'z'}};
 
 char letter(const gate::Item& item) {
   if (!item.old) return 'A';
@@ -47,6 +47,23 @@ std::string describe(const gate::CommitRecord& record) {
   return out;
 }
 
+// As `status -z`: letter, a moved one's old name, name, each ended by NUL; raw
+// but on a terminal.
+std::string names(const gate::CommitRecord& record, bool terminal) {
+  std::string out;
+  auto put = [&](const std::string& name) {
+    out += terminal ? escape(name) : name;
+    out += '\0';
+  };
+  for (const gate::Item& item : record.items) {
+    if (item.stays()) continue;
+    put(std::string(1, letter(item)));
+    if (item.from) put(item.from->str());
+    put(item.path.str());
+  }
+  return out;
+}
+
 Result<int> run(Context& context, const Args& args) {
   Doorstep door = TRY(open_doorstep(context));
   uint64_t number =
@@ -61,6 +78,8 @@ Result<int> run(Context& context, const Args& args) {
   if (args.has("json"))
     context.out.write(
         commit_json(found, TRY(context.workspace())->path).dump() + "\n");
+  else if (args.has("null"))
+    context.out.write(names(found, context.out.terminal()));
   else
     context.out.write(describe(found));
   return kDone;
@@ -72,13 +91,14 @@ extern const Command k_show_command{
     .name = "show",
     .summary = "what a commit did",
     .help =
-        "usage: stoplog show COMMIT [--json]\n"
+        "usage: stoplog show COMMIT [--json|-z]\n"
         "\n"
         "What commit number COMMIT of this workspace did: who, when, from "
         "which\n"
         "draft, and each path with git's letters.\n"
         "\n"
         "      --json  for programs, with both hashes of each path\n"
+        "  -z, --null  letters and names, ended by NUL\n"
         "\n"
         "example: stoplog show 3\n",
     .options = kOptions,

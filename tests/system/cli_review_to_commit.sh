@@ -59,6 +59,10 @@ decide_commit_undo() {
   sl log --verify
   sl log --json | jq -e '[.entries[].kind] | index("commit") and index("undo") and index("approve") and index("reject")' >/dev/null
   prints '^A  c$' sl show 1
+  case $(sl show -z 1 | tr '\0' '|') in
+  'A|c|'* | *'|A|c|'*) ;;
+  *) fail 'no names' ;;
+  esac
   exits 2 sl show 99
 }
 
