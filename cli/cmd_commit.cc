@@ -48,6 +48,7 @@ Result<int> run(Context& context, const Args& args) {
   if (choice.danger && !choice.all)
     return fail(Code::kUsage, "--danger goes with --all");
   CommitEnd end = TRY(commit_draft(context, draft, choice));
+  if (!end.nothing && !choice.dry_run) context.out.done("the commit");
   for (const std::string& note : end.result.notes)
     context.out.note(escape(note));
   if (args.has("json")) {

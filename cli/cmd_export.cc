@@ -5,12 +5,12 @@
 #include "base/interrupt.h"
 #include "base/json.h"
 #include "base/sys_file.h"
-#include "base/temp_file.h"
 #include "base/units.h"
 #include "cli/bundle_flow.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
+#include "cli/out_file.h"
 #include "diff/patch.h"
 #include "diff/render.h"
 
@@ -29,23 +29,12 @@ Result<diff::PatchReport> write_to(const Opened& opened,
   return report;
 }
 
-// FILE, whole or not at all.
-Status write_whole(const std::string& file, mode_t mode,
-                   const std::function<Status(int)>& write) {
-  size_t slash = file.rfind('/');
-  std::string dir = slash == file.npos ? "." : file.substr(0, slash + 1);
-  Fd fd = TRY(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY));
-  TempFile temp = TRY(TempFile::create(fd.get(), mode));
-  TRY(write(temp.fd()));
-  return temp.commit(slash == file.npos ? file : file.substr(slash + 1));
-}
-
-Result<diff::PatchReport> write_patch_file(const std::string& file,
+Result<diff::PatchReport> write_patch_file(const OutFile& file,
                                            const Opened& opened,
                                            const diff::ChangeSet& set,
                                            bool ignored) {
   diff::PatchReport report;
-  TRY(write_whole(file, 0644, [&](int fd) -> Status {
+  TRY(file.write(0644, [&](int fd) -> Status {
     Status written;
     report = TRY(write_to(opened, set, ignored, [&](std::string_view text) {
       if (written) written = sys::write_full(fd, text);
@@ -58,14 +47,15 @@ Result<diff::PatchReport> write_patch_file(const std::string& file,
 Result<int> export_bundle(Context& context, const Args& args) {
   const std::string& file = args.positionals[0];
   draft::Draft draft = TRY(context.need_draft());
+  OutFile out = TRY(OutFile::at(file));
   Opened opened = TRY(open_draft(context, draft, {.only_marks = true}));
   BundleWritten written;
   // 0600: it holds what the agent was shown and made.
-  TRY_CTX(write_whole(file, 0600,
-                      [&](int fd) -> Status {
-                        written = TRY(write_bundle(context, opened, fd));
-                        return {};
-                      }),
+  TRY_CTX(out.write(0600,
+                    [&](int fd) -> Status {
+                      written = TRY(write_bundle(context, opened, fd));
+                      return {};
+                    }),
           fmt::format("cannot write '{}'", escape(file)));
   for (const std::string& note : written.notes) context.out.note(note);
   if (args.has("json"))
@@ -94,6 +84,8 @@ Result<int> run(Context& context, const Args& args) {
     return export_bundle(context, args);
   }
   draft::Draft draft = TRY(context.need_draft());
+  std::optional<OutFile> file;
+  if (!args.positionals.empty()) file = TRY(OutFile::at(args.positionals[0]));
   Opened opened = TRY(open_draft(context, draft, {}));
   diff::ChangeSet set =
       TRY(changes_of(opened, TRY(load_policy(context)),
@@ -112,7 +104,7 @@ Result<int> run(Context& context, const Args& args) {
     }));
   } else {
     report =
-        TRY_CTX(write_patch_file(args.positionals[0], opened, set, ignored),
+        TRY_CTX(write_patch_file(*file, opened, set, ignored),
                 fmt::format("cannot write '{}'", escape(args.positionals[0])));
   }
   for (const std::string& line : report.not_in_patch)

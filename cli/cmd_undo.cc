@@ -100,6 +100,7 @@ Result<int> run(Context& context, const Args& args) {
   }
   // An error from here on would mean that nothing was written; the next command
   // catches up with it.
+  context.out.done("the undo");
   auto said = [&](Status done) {
     if (!done)
       context.out.note("the undo is done, but the draft could not be told: " +

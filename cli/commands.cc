@@ -230,6 +230,13 @@ int run_program(std::vector<std::string> words) {
     code = fail(Code::kInternal, "a bug in stoplog: {}", e.what());
   }
   out.finish();
+  if (code && out.failure()) {
+    if (out.done().empty())
+      code = std::unexpected(*out.failure());
+    else
+      out.note(
+          fmt::format("{} is done, but {}", out.done(), out.failure()->text()));
+  }
   if (!code) out.error(code.error());
   end_if_interrupted();
   if (code) return *code;

@@ -7,10 +7,10 @@
 #include "base/json_path.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
-#include "base/temp_file.h"
 #include "base/units.h"
 #include "cli/decisions.h"
 #include "cli/opened.h"
+#include "cli/out_file.h"
 #include "cli/rejection_notes.h"
 #include "cli/who.h"
 #include "cli/words.h"
@@ -117,25 +117,6 @@ gate::CommitMeta meta_of(const Flow& flow) {
   return meta;
 }
 
-// Where the receipt goes; opened before anything is committed.
-struct ReceiptPlace {
-  Fd dir;
-  std::string name;
-};
-
-Result<ReceiptPlace> receipt_place(const std::string& file) {
-  size_t slash = file.rfind('/');
-  std::string dir = slash == file.npos ? "." : file.substr(0, slash + 1);
-  std::string name = slash == file.npos ? file : file.substr(slash + 1);
-  std::string cannot =
-      fmt::format("cannot write the receipt '{}'", escape(file));
-  if (name.empty() || name == "." || name == "..")
-    return fail(Code::kUsage, "{}: it is no file's name", cannot);
-  Fd fd = TRY_CTX(sys::openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY), cannot);
-  TRY_CTX(TempFile::create(fd.get(), 0600), cannot);  // may we?
-  return ReceiptPlace{std::move(fd), std::move(name)};
-}
-
 // The real tree has it: the draft, the plan and the record learn of it, each
 // whether or not the others could.
 Status retire_approvals(Flow& flow, const CommitEnd& end) {
@@ -214,7 +195,7 @@ Status limit_undo(Flow& flow, CommitEnd& end) {
 
 // What failed after the commit is said, not returned: an error would mean that
 // nothing was written. The next command catches up with it.
-void finish(Flow& flow, const gate::Plan& plan, const ReceiptPlace* place,
+void finish(Flow& flow, const gate::Plan& plan, const OutFile* receipt,
             CommitEnd& end) {
   auto note = [&](Status done) {
     if (!done)
@@ -230,9 +211,10 @@ void finish(Flow& flow, const gate::Plan& plan, const ReceiptPlace* place,
   note(retire_approvals(flow, end));
   note(write_down(flow, end));
   note(limit_undo(flow, end));
-  if (place != nullptr) {
-    Status written =
-        write_file(place->dir.get(), place->name, end.receipt.pretty(), 0644);
+  if (receipt != nullptr) {
+    Status written = receipt->write(0644, [&](int fd) {
+      return sys::write_full(fd, end.receipt.pretty());
+    });
     if (!written)
       note(std::unexpected(
           std::move(written).error().context("the receipt is not written")));
@@ -296,8 +278,10 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   }
   gate::Plan plan =
       TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
-  std::optional<ReceiptPlace> place;
-  if (choice.receipt) place = TRY(receipt_place(*choice.receipt));
+  // Tried before anything is committed.
+  std::optional<OutFile> receipt;
+  if (choice.receipt)
+    receipt = TRY(OutFile::at(*choice.receipt, "the receipt "));
   if (choice.all && choice.dry_run)
     TRY(gate::approve(plan, flow.set,
                       {.all = true,
@@ -342,7 +326,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   }
   end.receipt = commit_json(end.result.record, draft.workspace);
   end.receipt.set("merge", merge);
-  finish(flow, plan, place ? &*place : nullptr, end);
+  finish(flow, plan, receipt ? &*receipt : nullptr, end);
   return end;
 }
 

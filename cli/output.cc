@@ -76,7 +76,12 @@ void Output::write(std::string_view text) {
 
 void Output::flush() {
   if (buffer_.empty()) return;
-  if (!dead_ && !sys::write_full(fd_, buffer_)) dead_ = true;
+  if (!dead_) {
+    Status written = sys::write_full(fd_, buffer_);
+    dead_ = !written;
+    if (!written && written.error().err() != EPIPE)
+      failure_ = std::move(written).error().context("cannot write the result");
+  }
   buffer_.clear();
 }
 

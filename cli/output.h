@@ -10,6 +10,8 @@
 // destructor; everything else to stderr, unbuffered. Nothing here escapes:
 // callers do, with base/escape.h, when terminal() says so. A reader that went
 // away (EPIPE, a pager that was left) is no error: stdout goes dead silently.
+// What cannot be written for another reason is failure(), which ends the
+// program with an error, unless done() said that this would tell a lie.
 #pragma once
 
 #include <optional>
@@ -38,6 +40,11 @@ class Output {
 
   void write(std::string_view text);
   bool dead() const { return dead_; }  // whoever read stdout is gone
+  const std::optional<Error>& failure() const { return failure_; }
+  // "the commit": the real tree has it, and an exit code of an error would mean
+  // that nothing was written.
+  void done(std::string what) { done_ = std::move(what); }
+  const std::string& done() const { return done_; }
   // One line to stderr: "stoplog: text".
   void note(std::string_view text);
   void hint(std::string_view text);
@@ -56,6 +63,8 @@ class Output {
   bool color_ = false;
   bool error_color_ = false;
   bool dead_ = false;
+  std::optional<Error> failure_;
+  std::string done_;
   std::string buffer_;
   int fd_ = 1;
   Fd pipe_;

@@ -235,9 +235,13 @@ Result<Trimmed> trim_undo(int state, snapshot::ObjectStore& objects,
   std::vector<uint64_t> numbers = TRY(list_commits(state));
   if (numbers.size() < 2) return trimmed;
   std::map<Sha256Digest, uint64_t> stored;
-  for (const auto& info : TRY(objects.list())) stored[info.id] = info.stored;
+  uint64_t all = 0;
+  for (const auto& info : TRY(objects.list()))
+    if (stored.emplace(info.id, info.stored).second) all += info.stored;
   Fd dir = TRY(open_commits(state));
   std::set<uint64_t> named = TRY(named_before(dir.get()));
+  // Mostly: the records, as large as what they speak of, need not be read.
+  if (all <= limit && named.empty()) return trimmed;
   auto told = TRY(numbered(dir.get(), kRebasedSuffix));
   std::vector<uint64_t> beyond;
   // From the newest: a content that two commits need is the newer one's.

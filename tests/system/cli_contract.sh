@@ -131,16 +131,57 @@ receipt() {
   sl approve README.md >/dev/null 2>&1
   says 6 'cannot write the receipt' -- sl commit --receipt "$T/none/receipt"
   says 2 'cannot write the receipt' -- sl commit --receipt "$T/"
+  says 2 "cannot write the receipt '$T': it is a directory" -- sl commit --receipt "$T"
   same hello "$(cat README.md)" 'the real file'
-  mkdir -p "$T/full-$MODE/x"
-  sl commit --receipt "$T/full-$MODE" >"$T/out" 2>"$T/err"
+  # A name that is too long is found out by the rename.
+  sl commit --receipt "$T/$(printf '%0300d' 0)" >"$T/out" 2>"$T/err"
   grep -q 'committed 1 change' "$T/out"
   grep -q 'the commit is done, but the receipt is not written' "$T/err" || fail "$(cat "$T/err")"
   same 'hello x' "$(xargs <README.md)" 'the real file'
   same committed "$(sl drafts --json | jq -r '.drafts[0].state')"
 }
 
+# A result that cannot be written is an error; where the real tree has it
+# already, it is said.
+full() {
+  [ -c /dev/full ] || skip 'no /dev/full'
+  sl run --quiet -- sh -c 'echo x >>README.md; echo n >n'
+  local command
+  for command in version --help 'help commit' status 'status --json' 'status -z' diff \
+    'diff --stat' 'diff --json' 'diff --exit-code' log 'log --json' drafts 'drafts --json' \
+    'ps --json' 'cat n' 'export --patch' 'policy show' 'completion bash' 'gc --dry-run' \
+    'fork other' 'snapshot -m here --json' 'rollback here' 'commit -a -y --dry-run'; do
+    # shellcheck disable=SC2086
+    says 6 'cannot write the result: No space' -- to_full $command
+  done
+  same other "$(sl drafts --json | jq -r '.drafts[1].name')"
+  to_full commit -a -y 2>"$T/err"
+  grep -q 'the commit is done, but cannot write the result' "$T/err" || fail "$(cat "$T/err")"
+  same n "$(cat n)"
+  says 6 'cannot write the result' -- to_full show 1
+  to_full undo --json 2>"$T/err"
+  grep -q 'the undo is done, but cannot write the result' "$T/err" || fail "$(cat "$T/err")"
+  test ! -e n
+}
+to_full() { sl "$@" >/dev/full; }
+
+# Where a file cannot be written, nothing is compared and packed first.
+export_place() {
+  sl run --quiet -- sh -c 'echo x >>README.md'
+  mkdir "$T/place"
+  mkfifo "$T/fifo"
+  says 2 "cannot write '$T/place': it is a directory" -- sl export "$T/place"
+  says 2 "cannot write '$T/place': it is a directory" -- sl export --patch "$T/place"
+  says 2 "it is no file's name" -- sl export "$T/place/"
+  says 2 "cannot write '$T/fifo': it is no file" -- sl export --patch "$T/fifo"
+  same '' "$(ls -A "$T/place")"
+  sl export "$T/draft" >/dev/null
+  sl export "$T/draft" >/dev/null
+}
+
 both_modes errors
+both_modes full
+both_modes export_place
 both_modes receipt
 both_modes drifts
 both_modes nothing

@@ -146,3 +146,20 @@ TEST_CASE("undo takes no more than it may and the oldest are named before") {
   CHECK(get(site.ws + "/f") == noise(3));
   CHECK(*next_commit_number(state) == 6);
 }
+
+TEST_CASE("what undo keeps is not read while there is room for all of it") {
+  Site site;
+  put(site.ws + "/f", "0");
+  for (int i = 1; i <= 3; ++i) {
+    site.branch();
+    put(site.draft + "/f", std::to_string(i));
+    REQUIRE(site.commit());
+    REQUIRE(note_rebased(site.state.get(), static_cast<uint64_t>(i)));
+  }
+  put(site.state_path + "/commits/1.commit", "no record");
+  auto trimmed = trim_undo(site.state.get(), *site.store, 1 << 20);
+  REQUIRE(trimmed);
+  CHECK(trimmed->gone.empty());
+  CHECK(trimmed->next.empty());
+  CHECK_FALSE(trim_undo(site.state.get(), *site.store, 1));
+}
