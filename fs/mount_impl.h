@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the mount share: mount.cc (life), mount_ops.cc (requests
+// What the parts of the mount share: mount.cc (life), mount_ops*.cc (requests
 // that libfuse parses), mount_raw.cc (those that it does not know), and
 // mount_reply.cc (what an Entry becomes). Not for other rooms.
 //

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real tree moves on beneath a tree, and rules hold over it.
+#include "fs/tree.h"
+
+#include <linux/fs.h>
+
+#include "catch_shim.h"
+#include "tree_fixture.h"
+
+using namespace stoplog;
+using namespace stoplog::fs;
+using stoplog::test::TreeFixture;
+namespace stdfs = std::filesystem;
+
+TEST_CASE("a lower file that is edited shows while it is untouched") {
+  TreeFixture f;
+  f.base.write("file", "old");
+  f.open();
+  CHECK(f.read("file") == "old");
+  f.base.write("tmp", "new content");
+  stdfs::rename(f.base / "tmp", f.base / "file");
+  CHECK(f.read("file") == "new content");
+  CHECK(f.attr("file").size == 11);
+}
+
+namespace {
+
+struct Told : Observer {
+  std::vector<Invalidation> what;
+  std::vector<DriftNote> notes;
+  std::vector<std::string> denials;
+  void invalidate(std::span<const Invalidation> list) override {
+    what.insert(what.end(), list.begin(), list.end());
+  }
+  void drift(const DriftNote& note) override { notes.push_back(note); }
+  void denied(const Denial& denial) override { denials.push_back(denial.path); }
+  bool has(Invalidation::Kind kind, NodeId node, std::string_view name = "") {
+    for (const Invalidation& i : what)
+      if (i.kind == kind && i.node == node && i.name == name) return true;
+    return false;
+  }
+};
+
+struct SomeRules : PathRules {
+  bool empty() const override { return false; }
+  bool hides() const override { return true; }
+  Rule rule(std::string_view path, bool) const override {
+    if (path == "hidden") return Rule::kHide;
+    if (path == ".env") return Rule::kMask;
+    if (path == "denied") return Rule::kDeny;
+    if (path == "ro" || path.starts_with("ro/")) return Rule::kReadOnly;
+    return Rule::kNone;
+  }
+  Rule evaded(std::string_view, std::string_view to) const override {
+    return to == "deep" ? Rule::kReadOnly : Rule::kNone;
+  }
+  std::string_view mask_content(std::string_view) const override {
+    return "masked\n";
+  }
+};
+
+}  // namespace
+
+TEST_CASE("edits of the real tree become invalidations and drift") {
+  TreeFixture f;
+  Told told;
+  f.options.observer = &told;
+  f.base.write("same", "1");
+  f.base.write("gone", "2");
+  f.base.write("held", "3");
+  f.base.mkdir("d");
+  f.open();
+  NodeId same = f.at("same");
+  f.at("gone");
+  NodeId d = f.at("d");
+  CHECK(f.write("held", "H") == 0);
+  f.base.write("same", "longer");
+  stdfs::remove(f.base / "gone");
+  f.base.write("held", "edited");
+  f.base.write("fresh", "x");
+  for (const char* name : {"same", "gone", "held", "fresh"})
+    f.tree->lower_changed(kRootId, name);
+  CHECK(told.has(Invalidation::Kind::kNode, same));
+  CHECK(told.has(Invalidation::Kind::kDrop, kRootId, "gone"));
+  CHECK(told.has(Invalidation::Kind::kExpire, kRootId, "fresh"));
+  REQUIRE(told.notes.size() == 1);
+  CHECK(told.notes[0].path.str() == "held");
+  CHECK(f.read("held") == "H");
+  stdfs::rename(f.base / "d", f.base / "e");
+  f.tree->lower_changed(kRootId, "d");
+  CHECK(told.has(Invalidation::Kind::kDrop, kRootId, "d"));
+  CHECK(f.at("d") == 0);
+  CHECK(f.at("e") != d);
+  f.tree->lower_changed_everywhere();
+  f.tree->lower_changed(kRootId, "");
+}
+
+TEST_CASE("a lower directory that vanishes keeps what the draft holds in it") {
+  TreeFixture f;
+  Told told;
+  f.options.observer = &told;
+  f.base.mkdir("d/sub");
+  f.base.write("d/sub/low", "x");
+  f.open();
+  CHECK(f.create("d/sub/new", "mine") == 0);
+  stdfs::remove_all(f.base / "d");
+  f.reopen();
+  CHECK(f.list("d/sub") == "new");
+  CHECK(f.read("d/sub/new") == "mine");
+  CHECK(f.at("d/sub/low") == 0);
+  CHECK_FALSE(told.notes.empty());
+}
+
+TEST_CASE("rules hide mask deny and protect by every route") {
+  TreeFixture f;
+  Told told;
+  SomeRules rules;
+  f.options.observer = &told;
+  f.options.rules = &rules;
+  f.base.write("hidden", "h");
+  f.base.write(".env", "SECRET");
+  f.base.write("denied", "d");
+  f.base.mkdir("ro");
+  f.base.write("ro/file", "r");
+  f.base.mkdir("plain");
+  f.open();
+  CHECK(f.list("") == ".env denied plain ro");
+  CHECK(f.at("hidden") == 0);
+  CHECK(f.last_errno == ENOENT);
+  CHECK(f.create("hidden", "x") == EACCES);
+  CHECK(f.at("denied") == 0);
+  CHECK(f.last_errno == EACCES);
+  CHECK(f.read(".env") == "masked\n");
+  CHECK(f.attr(".env").size == 7);
+  CHECK(f.write(".env", "x") == EACCES);
+  CHECK(f.rename(".env", "plain/env") == EACCES);
+  CHECK(f.link(".env", "plain/env") == EACCES);
+  CHECK(f.unlink(".env") == EACCES);
+  CHECK(f.read("ro/file") == "r");
+  CHECK(f.write("ro/file", "x") == EROFS);
+  CHECK(f.create("ro/new") == EROFS);
+  CHECK(f.rename("ro", "rw") == EROFS);
+  CHECK(f.create("plain/x") == 0);
+  CHECK(f.rename("plain/x", "hidden") == EACCES);
+  CHECK(f.rename("plain", "deep") == EROFS);
+  CHECK(f.mkdir("deep") == 0);
+  CHECK(f.rename("plain", "deep", RENAME_EXCHANGE) == EROFS);
+  CHECK(f.rename("deep", "plain", RENAME_EXCHANGE) == EROFS);
+  CHECK(f.rename("plain/x", "deep/x") == 0);
+  CHECK(told.denials.size() > 5);
+  CHECK(f.tree->stats().denials == told.denials.size());
+}
