@@ -10,6 +10,7 @@
 #include "fs/drift.h"
 #include "fs/journal_view.h"
 #include "fs/restore.h"
+#include "fs/standing.h"
 
 namespace stoplog::fs {
 
@@ -171,7 +172,17 @@ Result<std::vector<DirEntry>> JournalView::draft_list(
 }
 
 Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
+  // Before it is read; without a position the draft's lock is held.
+  Fd held;
+  if (options.at != kEnd) {
+    Generations generations = TRY(Generations::list(options.draft_dir));
+    if (auto found = generations.find(options.at))
+      held = stand_on(options.draft_dir, found->number, options.at);
+  }
   Replayed replayed = TRY(replay(options.draft_dir, options.at));
+  if (options.at == kEnd && !replayed.damaged)
+    held =
+        stand_on(options.draft_dir, replayed.generation, replayed.end.sequence);
   replayed.state.move_to_device(TRY(sys::fstat(options.base)).dev);
   std::shared_ptr<Segments> segments =
       TRY(Segments::open(options.draft_dir, false));
@@ -187,9 +198,9 @@ Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
                            }));
     }
   }
-  return std::make_unique<JournalView>(std::move(replayed),
-                                       TRY(share_root(options.base)),
-                                       std::move(segments), std::move(lent));
+  return std::make_unique<JournalView>(
+      JournalView::Stand{std::move(replayed), std::move(held)},
+      TRY(share_root(options.base)), std::move(segments), std::move(lent));
 }
 
 namespace {

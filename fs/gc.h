@@ -22,6 +22,10 @@ struct GcPolicy {
   std::optional<uint64_t> max_age{};    // seconds
   std::optional<uint64_t> max_bytes{};  // of content, the present included
   bool dry_run = false;
+  // Marks that a reader took for a moment go after these seconds, unless it
+  // stands there still.
+  int64_t barrier_age = 3600;
+  std::set<Position> stood_on{};  // added by Tree::gc
 };
 
 struct GcReport {
@@ -34,8 +38,8 @@ struct GcReport {
 
 // Positions of the marks that stay. Never let go: names that people gave, the
 // newest mark, those of the last command, and the mark of a commit while an
-// older one stays (its view needs to know of the commit). Marks that a reader
-// took for a moment go after an hour. `drop` more of the oldest go.
+// older one stays (its view needs to know of the commit), and those that a
+// reader stands on. `drop` more of the oldest go.
 std::set<Position> marks_to_keep(const std::vector<Mark>& marks,
                                  const GcPolicy& policy, const timespec& now,
                                  size_t drop = 0);

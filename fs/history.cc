@@ -122,14 +122,18 @@ void keep_seals_whole(const State::SealTable& seals, RangeSet& needed) {
   for (const SegmentRange& range : more) needed.add(range);
 }
 
-NeededRanges::NeededRanges(std::function<bool(const Mark&)> keep)
-    : keep_(std::move(keep)), changed_(std::make_unique<Changed>()) {}
+NeededRanges::NeededRanges(std::function<bool(const Mark&)> keep,
+                           std::set<Position> also)
+    : keep_(std::move(keep)),
+      also_(std::move(also)),
+      changed_(std::make_unique<Changed>()) {}
 NeededRanges::~NeededRanges() = default;
 
 void NeededRanges::after(const State& state, const Logged& logged) {
   changed_->note(logged.record);
-  if (std::holds_alternative<MarkRecord>(logged.record) &&
-      (!keep_ || keep_(state.marks().back())))
+  bool counts = std::holds_alternative<MarkRecord>(logged.record) &&
+                (!keep_ || keep_(state.marks().back()));
+  if (counts || also_.contains(logged.position))
     changed_->collect(state, needed_);
 }
 
@@ -150,7 +154,7 @@ RangeSet NeededRanges::take() {
 
 Status add_needed(int draft_dir, const NeededOptions& options,
                   RangeSet& total) {
-  NeededRanges needed(options.keep);
+  NeededRanges needed(options.keep, options.also);
   HistoryVisitor visitor;
   visitor.after = [&](const State& state, const Logged& logged) -> Status {
     needed.after(state, logged);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "fs/ranges.h"
 #include "fs/replay.h"
@@ -42,7 +43,9 @@ void keep_seals_whole(const State::SealTable& seals, RangeSet& needed);
 class NeededRanges {
  public:
   // Which marks count; empty: all. The end of the last generation always does.
-  explicit NeededRanges(std::function<bool(const Mark&)> keep = {});
+  // `also`: positions that do, marks or not.
+  explicit NeededRanges(std::function<bool(const Mark&)> keep = {},
+                        std::set<Position> also = {});
   ~NeededRanges();
   NeededRanges(const NeededRanges&) = delete;
   NeededRanges& operator=(const NeededRanges&) = delete;
@@ -53,6 +56,7 @@ class NeededRanges {
  private:
   struct Changed;
   std::function<bool(const Mark&)> keep_;
+  std::set<Position> also_;
   std::unique_ptr<Changed> changed_;
   RangeSet needed_, last_;
   State::SealTable seals_;
@@ -63,6 +67,7 @@ struct NeededOptions {
   // Which marks count; the end of the last generation always does.
   std::function<bool(const Mark&)> keep{};
   std::function<bool(uint32_t)> generation{};
+  std::set<Position> also{};  // positions that count as well, marks or not
 };
 // Everything that those marks refer to, seals whole. Cost is that of a replay
 // and of what changed between the marks, not of marks times nodes.

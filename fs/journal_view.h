@@ -26,11 +26,15 @@ struct PathSum {
 
 class JournalView : public DraftView {
  public:
-  JournalView(Replayed replayed, SharedRoot base,
-              std::shared_ptr<Segments> segments,
+  // What was replayed, and what keeps it from being given back.
+  struct Stand {
+    Replayed replayed;
+    Fd held;
+  };
+  JournalView(Stand stand, SharedRoot base, std::shared_ptr<Segments> segments,
               std::shared_ptr<LentObjects> lent)
-      : shared_(std::make_shared<const Replayed>(std::move(replayed))),
-        replayed_(*shared_),
+      : shared_(std::make_shared<const Stand>(std::move(stand))),
+        replayed_(shared_->replayed),
         state_(replayed_.state),
         base_(std::move(base)),
         segments_(std::move(segments)),
@@ -112,7 +116,7 @@ class JournalView : public DraftView {
 
   // Shared with contents, which may outlive the view: they use the seals and
   // maps of it, which for 100,000 files would be 20 MB more.
-  std::shared_ptr<const Replayed> shared_;
+  std::shared_ptr<const Stand> shared_;
   const Replayed& replayed_;
   const State& state_;
   SharedRoot base_;

@@ -11,12 +11,13 @@
 #include "base/sys_node.h"
 #include "fs/history.h"
 #include "fs/layout.h"
+#include "fs/standing.h"
 #include "fs/tree_impl.h"
 
 namespace stoplog::fs {
 namespace {
 
-constexpr int64_t kBarrierAge = 3600;  // seconds
+constexpr int64_t kLookAgain = 3600;  // seconds
 constexpr uint64_t kPage = 4096;
 
 std::function<bool(const Mark&)> among(const std::set<Position>& keep) {
@@ -43,7 +44,9 @@ std::set<Position> marks_to_keep(const std::vector<Mark>& marks,
                       mark.kind == MarkKind::kCommandEnd;
     bool sacred = mark.kind == MarkKind::kNamed || &mark == &marks.back() ||
                   (of_command && mark.command == last);
-    if (mark.kind == MarkKind::kBarrier && age < kBarrierAge) sacred = true;
+    if (mark.kind == MarkKind::kBarrier && age < policy.barrier_age)
+      sacred = true;
+    if (policy.stood_on.contains(mark.position)) sacred = true;
     if (mark.kind == MarkKind::kCommit) {
       if (!keep.empty()) keep.insert(mark.position);
       continue;
@@ -70,8 +73,10 @@ Result<std::set<Position>> Tree::Impl::choose_marks(
   if (!policy.max_bytes) return keep;
   auto fits = [&](const std::set<Position>& some) -> Result<bool> {
     RangeSet needed;
-    TRY(add_needed(draft_dir_.get(), {.until = until, .keep = among(some)},
-                   needed));
+    TRY(add_needed(
+        draft_dir_.get(),
+        {.until = until, .keep = among(some), .also = policy.stood_on},
+        needed));
     return needed.bytes() <= *policy.max_bytes;
   };
   if (TRY(fits(keep))) return keep;
@@ -99,6 +104,8 @@ Result<uint64_t> Tree::Impl::drop_generations() {
   Generations generations = TRY(Generations::list(draft_dir_.get()));
   TRY(generations.check_present(needed));
   std::vector<Generation> all = TRY(generations.all());
+  for (Position at : TRY(stood_on(generations)))
+    needed.insert(TRY(generations.find(at)).number);
   for (auto it = all.rbegin(); it != all.rend(); ++it)
     if (it->head.from && (it->number >= present || needed.contains(it->number)))
       needed.insert(TRY(generations.find(it->head.from->position)).number);
@@ -159,7 +166,7 @@ Result<GcReport> Tree::Impl::gc(const GcPolicy& policy) {
 }
 
 // With work_mutex_ held: no pin, no rollback and no fork is under way.
-Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
+Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& asked) {
   TRY(writable());
   GcReport report;
   std::vector<Mark> marks;
@@ -169,13 +176,16 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
     marks = state_.marks();
     until = journal_->position();
   }
+  // After the marks: who stands on one that is not among them took it just now.
+  GcPolicy policy = asked;
+  Generations generations = TRY(Generations::list(draft_dir_.get()));
+  policy.stood_on = TRY(stood_on(generations));
   std::set<Position> keep = TRY(choose_marks(marks, policy, until));
   // What the marks of a lost generation need is not known.
   std::vector<Mark> kept;
   for (const Mark& mark : marks)
     if (keep.contains(mark.position)) kept.push_back(mark);
-  TRY(TRY(Generations::list(draft_dir_.get()))
-          .check_present(generations_of(kept)));
+  TRY(generations.check_present(generations_of(kept)));
   report.marks = marks.size() - keep.size();
   RangeSet needed;
   uint32_t last = 0, present = 0;
@@ -209,7 +219,8 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& policy) {
       {.until = policy.dry_run ? until : kEnd,
        .keep = among(keep),
        .generation =
-           [&](uint32_t number) { return policy.dry_run || number < present; }},
+           [&](uint32_t number) { return policy.dry_run || number < present; },
+       .also = policy.stood_on},
       needed));
   {
     std::shared_lock lock(mutex_);
@@ -249,7 +260,7 @@ Result<bool> Tree::Impl::has_outgrown() {
 // Marks have become older than the policy keeps them. Looks once an hour.
 bool Tree::Impl::has_aged() {
   const timespec now = Clock::real().now();
-  if (!history_->max_age || now.tv_sec - aged_at_ < kBarrierAge) return false;
+  if (!history_->max_age || now.tv_sec - aged_at_ < kLookAgain) return false;
   aged_at_ = now.tv_sec;
   std::shared_lock lock(mutex_);
   std::set<Position> keep = marks_to_keep(state_.marks(), *history_, now);

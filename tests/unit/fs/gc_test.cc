@@ -2,6 +2,7 @@
 #include "fs/gc.h"
 
 #include "catch_shim.h"
+#include "fs/draft_view.h"
 #include "fs/history.h"
 #include "random_history.h"
 
@@ -59,6 +60,8 @@ TEST_CASE("which marks a policy lets go") {
         Set{4, 5, 7, 8, 9, 10});
   // Names, the last command, the newest and what a reader may stand on stay.
   CHECK(marks_to_keep(marks, {.max_age = 1}, now) == Set{4, 5, 7, 8, 9, 10});
+  CHECK(marks_to_keep(marks, {.max_age = 1, .stood_on = {3, 6}}, now) ==
+        Set{3, 4, 5, 6, 7, 8, 9, 10});
   CHECK(marks_to_keep(marks, {}, now, 1) == Set{3, 4, 5, 7, 8, 9, 10});
   CHECK(marks_to_keep(marks, {}, now, 100) == Set{4, 5, 7, 8, 9, 10});
 }
@@ -198,6 +201,62 @@ TEST_CASE("small files that come and go in one command stay small") {
   }
   CHECK(disk_bytes(f.draft) < 45u << 20);
   CHECK(f.read("file") == text);
+}
+
+// A review that is open for hours, a commit that waits at its prompt.
+TEST_CASE("gc takes nothing that a living reader stands on") {
+  const std::string text(200'000, 'x');
+  auto read = [](const Content& content) {
+    std::string bytes(200'000, '\0');
+    auto n = content.read(0, std::as_writable_bytes(std::span(bytes)));
+    return n ? bytes : "<" + n.error().text() + ">";
+  };
+  for (bool has_daemon : {true, false}) {
+    INFO((has_daemon ? "at a mark" : "at the end"));
+    TreeFixture f;
+    f.open();
+    f.create("other", text);
+    f.create("file", text);
+    Position at = kEnd;
+    f.reopen();  // nobody has them open
+    if (has_daemon)
+      at = f.tree->mark(MarkKind::kBarrier, 0, "")->position;
+    else
+      f.tree.reset();
+    auto view = stoplog::fs::open_view(
+        {.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = at});
+    REQUIRE(view);
+    if (!has_daemon) {
+      f.open();
+      REQUIRE(f.tree->mark(MarkKind::kBarrier, 0, ""));
+    }
+    f.unlink("file");
+    f.unlink("other");
+    REQUIRE(f.tree->mark(MarkKind::kBarrier, 0, ""));
+    // Twice: the second time its generation is an older one.
+    for (int round = 0; round < 2; ++round) {
+      REQUIRE(f.tree->settle());
+      REQUIRE(f.tree->gc({.barrier_age = 0}));
+      REQUIRE(f.tree->checkpoint());
+      REQUIRE(f.tree->mark(MarkKind::kBarrier, 0, ""));
+    }
+    auto state = (*view)->draft_state(*RelPath::parse("file"));
+    REQUIRE(state);
+    REQUIRE(*state);
+    auto content = (*state)->content;
+    state = {};
+    CHECK(read(*content) == text);
+    // What was taken out of a view counts as it does.
+    const Position stood = (*view)->position();
+    view->reset();
+    REQUIRE(f.tree->gc({.barrier_age = 0}));
+    CHECK(read(*content) == text);
+    CHECK(disk_bytes(f.draft) >= 2 * text.size());
+    content.reset();
+    REQUIRE(f.tree->gc({.barrier_age = 0}));
+    CHECK(disk_bytes(f.draft) < text.size());
+    CHECK_FALSE(replay(f.draft.fd(), stood));
+  }
 }
 
 TEST_CASE("a command changed what it wrote moved and removed") {
