@@ -539,6 +539,30 @@ def fixtures(top, cases):
     os.umask(old)
 
 
+# Where a view that a user mounts differs from ext4, why (docs/DECISIONS.md has
+# more), and how often: neither more nor fewer.
+KNOWN = {"no whiteouts": 24,
+         "his own file that he may not read, with a new mode": 8,
+         "his own file that he may not read, written to": 8}
+
+
+def known(title, side, got, want):
+    if ROOT:
+        return None
+    op, rest = title.split(" ", 1)
+    if op == "whiteout" and got[0] == "EINVAL":
+        return "no whiteouts"
+    if side != "lower" or not rest.startswith(("of 000", "of 200", "of 040",
+                                               "of 004")):
+        return None
+    if op.startswith("chmod") and got[0] == want[0] and \
+            got[1]["d/p"][0][6] == "EACCES":
+        return "his own file that he may not read, with a new mode"
+    if rest.startswith("of 200") and got[0] == "EACCES":
+        return "his own file that he may not read, written to"
+    return None
+
+
 def tell(title, got, want):
     print(f"{title}: {got[0]!r}, on a plain directory {want[0]!r}")
     for path in sorted({*got[1], *want[1]}):
@@ -561,12 +585,15 @@ def main():
     fixtures(f"{plain}/plain", chosen)
     fixtures(f"{mount}/new", chosen)
     time.sleep(0.02)  # so that a time that moves is seen to
-    bad, kinds = 0, {}
+    bad, kinds, expected = 0, {}, dict.fromkeys(KNOWN, 0)
     for number, (title, _, do, who) in chosen:
         want = one(f"{plain}/plain", number, do, who)
         for side in ("lower", "new"):
             got = one(f"{mount}/{side}", number, do, who)
-            if got != want:
+            why = got != want and known(title, side, got, want)
+            if why:
+                expected[why] += 1
+            elif got != want:
                 bad += 1
                 kind = title.split()[0]
                 kinds[kind] = kinds.get(kind, 0) + 1
@@ -575,6 +602,9 @@ def main():
     os.chdir("/")
     for kind, count in kinds.items():
         print(f"{kind}: {count}")
+    if not ROOT:
+        print("known:", "; ".join(f"{n} {why}" for why, n in expected.items()))
+        bad += not text and expected != KNOWN
     print(f"{len(chosen)} cases, {bad} differences")
     return 1 if bad else 0
 

@@ -3,7 +3,7 @@
 # Thousands of small cases give in the mount what they give on ext4: errno,
 # attributes, owners, and which times move; for root and for users of several
 # groups.
-# ctest: timeout 600
+# ctest: timeout 900
 . "$(dirname "$0")/lib.sh" || exit 1
 . "$TOP/tests/fs/mount.sh"
 needs python3 mkfs.ext4
@@ -22,15 +22,15 @@ compared() { # WAY
   fs_unmount
   same "$before" "$(whole "$T/base-$1")" 'the real tree changed'
 }
+as_a_user() { compared fusermount; }
 [ "$(id -u)" -eq 0 ] || skip 'needs root: becomes several users'
-if [ "$(id -u)" -eq 0 ]; then
-  # What is compared with is ext4, whatever /tmp is.
-  if [ "$(stat -f -c %T "$T")" != ext2/ext3 ]; then
-    truncate -s 2G "$T/image"
-    mkfs.ext4 -q -N 500000 "$T/image"
-    mkdir "$T/ext4"
-    mount -o loop "$T/image" "$T/ext4"
-    T=$T/ext4
-  fi
-  compared privileged
+# What is compared with is ext4, whatever /tmp is.
+if [ "$(stat -f -c %T "$T")" != ext2/ext3 ]; then
+  truncate -s 2G "$T/image"
+  mkfs.ext4 -q -N 500000 "$T/image"
+  mkdir "$T/ext4"
+  mount -o loop "$T/image" "$T/ext4"
+  T=$T/ext4
 fi
+[ "${1:-}" = user ] || compared privileged
+run_as_user as_a_user
