@@ -160,7 +160,7 @@ class Tree {
 
   // --- timeline ----------------------------------------------------------
   // O(1). Everything that returned before is in; `command` is also noted on
-  // what is touched from now on when kind is kCommandBegin.
+  // what is touched between its kCommandBegin and its kCommandEnd.
   Result<Mark> mark(MarkKind kind, uint32_t command, std::string_view name);
   std::vector<Mark> marks() const;
   Position position() const;

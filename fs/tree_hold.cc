@@ -53,7 +53,7 @@ Status Tree::Impl::append(std::vector<Record> records) {
     if (!nodes.empty()) position = TRY(journal_->append(nodes, 0, room));
     for (const Record& node : nodes) state_.set_written(node);
   }
-  auto appended = journal_->append(records, state_.command(), room);
+  auto appended = journal_->append(records, command_now(), room);
   if (!appended) {
     pending_drops_ = std::move(drops);
     return std::unexpected(std::move(appended).error());
@@ -61,8 +61,7 @@ Status Tree::Impl::append(std::vector<Record> records) {
   RefusedRecord refused;
   std::string why;
   for (Record& record : records) {
-    auto applied =
-        state_.apply({++position, state_.command(), std::move(record)});
+    auto applied = state_.apply({++position, command_now(), std::move(record)});
     if (applied) continue;
     refused.positions.push_back(position);
     why = applied.error().text();
@@ -71,7 +70,7 @@ Status Tree::Impl::append(std::vector<Record> records) {
   // A replay will refuse it as well; that this is no damage it must be told.
   log::error("record {} was refused: {}", refused.positions.front(), why);
   Record told = std::move(refused);
-  TRY(journal_->append(std::span(&told, 1), state_.command()));
+  TRY(journal_->append(std::span(&told, 1), command_now()));
   return std::unexpected(
       Error(Code::kInternal, "a record was refused: " + why, EIO));
 }

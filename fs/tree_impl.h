@@ -254,7 +254,7 @@ struct Tree::Impl {
   // --- timeline (tree_time.cc) ---
   Status check_mark(Position at) const;
   Result<State> state_at(Position at);
-  size_t commits_since(Position at) const;  // with mutex_ held
+  size_t commits_since(Position at) const;        // with mutex_ held
   bool was_rolled_back(Position reviewed) const;  // with mutex_ held
   Status write_state(Journal& journal, const State& state);
   // With mutex_ held exclusively: the journal goes on in a new generation, with
@@ -335,6 +335,12 @@ struct Tree::Impl {
     std::string name;
   };
   std::unordered_multimap<Slot, Alias> aliases_;
+  // Commands that run now, as they began. What is written while none does is
+  // somebody's at the mount.
+  std::vector<uint32_t> running_;
+  uint32_t command_now() const {
+    return running_.empty() ? 0 : running_.back();
+  }
   std::vector<Serial> pending_drops_;
   uint64_t older_bytes_ =
       0;  // of generations that the present one goes on from

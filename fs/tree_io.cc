@@ -201,7 +201,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
                                .keep_size = false,
                                .time = now}}));
   else if (!same_time(held->mtime, now) || !same_time(held->ctime, now) ||
-           held->command != t.state_.command())
+           held->command != t.command_now())
     TRY(t.append({TouchRecord{.serial = held->serial, .time = now}}));
   claim.recorded();
   t.written_bytes_ += data.size();

@@ -31,6 +31,8 @@ Result<Mark> Tree::mark(MarkKind kind, uint32_t command,
             .time = Clock::real().now(),
             .name = std::string(name)};
   TRY(t.append({MarkRecord{mark}}));
+  if (kind == MarkKind::kCommandBegin) t.running_.push_back(command);
+  if (kind == MarkKind::kCommandEnd) std::erase(t.running_, command);
   if (!t.unsealed_.empty() || kind == MarkKind::kCommandEnd) t.wake_pool();
   return t.state_.marks().back();
 }

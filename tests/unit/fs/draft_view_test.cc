@@ -46,6 +46,33 @@ RelPath at(std::string_view text) { return *RelPath::parse(text); }
 
 }  // namespace
 
+TEST_CASE("a change is of the command that runs, or of none") {
+  TreeFixture f;
+  f.base.write("base", "before");
+  f.open();
+  auto mark = [&](MarkKind kind, uint32_t command) {
+    REQUIRE(f.tree->mark(kind, command, ""));
+  };
+  f.create("before", "x");
+  mark(MarkKind::kCommandBegin, 1);
+  f.create("first", "x");
+  mark(MarkKind::kCommandBegin, 2);
+  f.create("second", "x");
+  f.create("twice", "x");
+  mark(MarkKind::kCommandEnd, 2);
+  f.create("first again", "x");
+  mark(MarkKind::kCommandEnd, 1);
+  f.create("after", "x");
+  f.write("twice", "y", 0);
+  auto v = view_of(f);
+  CHECK(v.changes["before"].command == 0);
+  CHECK(v.changes["first"].command == 1);
+  CHECK(v.changes["second"].command == 2);
+  CHECK(v.changes["first again"].command == 1);
+  CHECK(v.changes["after"].command == 0);
+  CHECK(v.changes["twice"].command == 0);
+}
+
 TEST_CASE("a view names the changed paths with before and after") {
   TreeFixture f;
   f.base.mkdir("src/gone");
