@@ -334,6 +334,12 @@ OpenRecord Generations::newest_open() const {
   return open;
 }
 
+Position Generations::behind_lost(Position end) const {
+  // More records than one generation ever had: 128 GiB of frames alone.
+  constexpr Position kMostRecords = Position{1} << 32;
+  return std::max(end, newest_ ? newest_->part.first : 0) + kMostRecords;
+}
+
 Status Generations::check_present(const std::set<uint32_t>& needed) const {
   for (const Part& part : parts_)
     if (needed.contains(part.generation) && !has(part.generation))

@@ -104,6 +104,10 @@ class Generations {
   Status check_present(const std::set<uint32_t>& needed) const;
   // What the next generation's open record goes on from.
   OpenRecord newest_open() const;
+  // Behind which position the next begins when these are damaged and end at
+  // `end`, as far as is known: what lost records were numbered is never used
+  // again, for commits and reviews elsewhere may speak of it.
+  Position behind_lost(Position end) const;
   // Writes the link `newest` anew where it does not say what is there.
   Status tell_newest();
 

@@ -80,6 +80,7 @@ Status Tree::Impl::start_generation(const State& state) {
   OlderRecord older =
       TRY(generations.older(end, generations_of(state.marks())));
   if (!older.parts.empty()) end = std::max(end, older.parts.back().last);
+  if (!journal_) end = generations.behind_lost(end);
   std::shared_ptr<Journal> next =
       TRY(Journal::create(draft_dir_.get(), open, end, older));
   TRY(write_state(*next, state));

@@ -234,6 +234,48 @@ TEST_CASE("a draft without its newest generation says so and leads out") {
   CHECK(opened.error().code() == Code::kCorrupt);
 }
 
+TEST_CASE("positions that were lost with a generation are never used again") {
+  for (bool is_missing : {true, false}) {
+    INFO((is_missing ? "missing" : "all zeros"));
+    TreeFixture f;
+    f.open();
+    f.create("file", "one");
+    Position one = marked(f);
+    REQUIRE(f.tree->checkpoint());
+    f.create("two", "2");
+    Position lost = marked(f);
+    f.tree.reset();
+    const stdfs::path newest = journal_of(f.draft, 2);
+    if (is_missing)
+      REQUIRE(stdfs::remove(newest));
+    else
+      spill(newest, std::string(stdfs::file_size(newest), '\0'));
+    f.open();
+    REQUIRE(f.tree->read_only());
+    // As many records as were lost, and more.
+    REQUIRE(f.tree->rollback(one));
+    for (int i = 0; i < 20; ++i) f.create("new" + std::to_string(i), "new");
+    marked(f);
+    REQUIRE(f.tree->position() > lost);
+    f.reopen();
+    CHECK_FALSE(f.tree->read_only());
+    for (const Mark& mark : f.tree->marks()) CHECK(mark.position != lost);
+    auto view =
+        open_view({.draft_dir = f.draft.fd(), .base = f.base.fd(), .at = lost});
+    CHECK_FALSE(view);
+    CHECK_FALSE(f.tree->rollback(lost));
+    CHECK(state_text(f, one, "file") == "one");
+    if (!is_missing) continue;
+    // Nor after a second loss.
+    Position second = f.tree->position();
+    f.tree.reset();
+    REQUIRE(stdfs::remove(journal_of(f.draft, 3)));
+    f.open();
+    REQUIRE(f.tree->rollback(one));
+    CHECK(f.tree->position() > second + lost);
+  }
+}
+
 TEST_CASE("gc touches nothing while a generation that marks need is missing") {
   TreeFixture f;
   f.open();
