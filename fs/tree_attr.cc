@@ -92,6 +92,8 @@ Result<Entry> Tree::Impl::entry_of(NodeId id, const sys::Stat* lower) {
   entry.attr = TRY(compose(view, entry.attr_source, lower));
   entry.name_source = view.name_held ? Source::kHeld : Source::kLower;
   entry.lower_links = view.links && entry.attr_source == Source::kLower;
+  if (entry.attr_source == Source::kLower && S_ISREG(entry.attr.mode))
+    note_seen(id, entry.attr);
   if (view.rule == Rule::kMask && S_ISREG(entry.attr.mode)) {
     std::shared_lock lock(mutex_);
     if (const Live* live = get(id)) {
@@ -102,6 +104,23 @@ Result<Entry> Tree::Impl::entry_of(NodeId id, const sys::Stat* lower) {
     }
   }
   return entry;
+}
+
+// No event tells of a change that was made through a name which is gone when
+// the event is read. Such a file shows its new times with the next answer, and
+// then what the kernel has of its content must go as well.
+void Tree::Impl::note_seen(NodeId id, const Attr& attr) {
+  const uint16_t now = seen_of(attr.mtime, attr.ctime, attr.size);
+  uint16_t before = 0;
+  {
+    std::shared_lock lock(mutex_);
+    Live* live = get(id);
+    if (live == nullptr) return;
+    before = std::atomic_ref(live->seen).exchange(now);
+  }
+  if (before == 0 || before == now) return;
+  Invalidation what{.kind = Invalidation::Kind::kNode, .node = id};
+  if (Observer* observer = observer_) observer->invalidate({&what, 1});
 }
 
 Result<Entry> Tree::getattr(NodeId node) { return impl_->entry_of(node); }

@@ -53,6 +53,9 @@ struct Live {
   bool named = false;     // in by_name_
   bool unlinked = false;  // untouched, deleted by the draft
   bool links = false;     // lower nlink > 1
+  // Of the times and size that were seen of a lower file last; 0: none. Sixteen
+  // bits cost no memory here.
+  uint16_t seen = 0;
 };
 
 // One name of a directory, as readdir gives it.
@@ -178,6 +181,7 @@ struct Tree::Impl {
   // --- attributes (tree_attr.cc); no lock held ---
   // `lower`: attributes of the lower file that were just asked for, or null.
   Result<Entry> entry_of(NodeId id, const sys::Stat* lower = nullptr);
+  void note_seen(NodeId id, const Attr& attr);
   Result<Attr> compose(const NodeView& view, Source& source,
                        const sys::Stat* lower = nullptr);
   Status clear_privileges(NodeId id);
@@ -388,5 +392,7 @@ struct Tree::Impl {
 };
 
 uint64_t name_key(Slot parent, std::string_view name);
+// For Live::seen.
+uint16_t seen_of(const timespec& mtime, const timespec& ctime, uint64_t size);
 
 }  // namespace stoplog::fs

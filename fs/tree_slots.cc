@@ -25,6 +25,15 @@ uint64_t name_key(Slot parent, std::string_view name) {
          (parent * 0x9e3779b97f4a7c15u);
 }
 
+uint16_t seen_of(const timespec& mtime, const timespec& ctime, uint64_t size) {
+  const uint64_t words[5] = {static_cast<uint64_t>(mtime.tv_sec),
+                             static_cast<uint64_t>(mtime.tv_nsec),
+                             static_cast<uint64_t>(ctime.tv_sec),
+                             static_cast<uint64_t>(ctime.tv_nsec), size};
+  // Never 0.
+  return static_cast<uint16_t>(xxh3_64(std::as_bytes(std::span(words))) | 1);
+}
+
 Live* Tree::Impl::get(NodeId id) {
   return const_cast<Live*>(std::as_const(*this).get(id));
 }

@@ -76,6 +76,7 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
     Slot known = find_inode(identity_of(*st));
     if (known != 0 && known != find_named(static_cast<Slot>(dir), name)) {
       note_links(known, *st);
+      slots_[known].seen = seen_of(st->mtime, st->ctime, st->size);
       out.push_back({.kind = Kind::kNode,
                      .node = id_of(known),
                      .links = slots_[known].links});
@@ -95,6 +96,7 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
     Identity known{live.dev, live.lower_ino, live.btime};
     if (st && identity_of(*st) == known) {
       note_links(slot, *st);
+      live.seen = seen_of(st->mtime, st->ctime, st->size);
       out.push_back({.kind = Kind::kNode, .node = id, .links = live.links});
       return;
     }

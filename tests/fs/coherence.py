@@ -147,6 +147,26 @@ def touched_stay(b, m):
     assert os.path.exists(f"{b}/other")
 
 
+def through_a_passing_name(b, m):
+    """No event says which file was changed: the name is gone when it is read.
+    A listing shows its times, and then its content must be the new one."""
+    os.mkdir(f"{b}/passing")
+    write(f"{b}/passed", b"0" * 5000)
+    for i in range(1, 10):
+        os.listdir(f"{m}/passing")
+        read(f"{m}/passed")
+        os.link(f"{b}/passed", f"{b}/passing/x")
+        with open(f"{b}/passing/x", "r+b") as f:
+            page = mmap.mmap(f.fileno(), 5000)
+            page[0:1] = b"%d" % i
+            page.close()
+        os.unlink(f"{b}/passing/x")
+        write(f"{b}/sign", b"%d" % i)
+        shows("a sign", b"%d" % i, read, f"{m}/sign")
+        shows("what changed through a passing name", b"%d" % i,
+              lambda: (os.listdir(m), read(f"{m}/passed"))[1][:1])
+
+
 def edit(b, rng):
     d = f"{b}/h{rng.randrange(4)}"
     a, c = (f"{d}/f{rng.randrange(12)}" for _ in range(2))
@@ -244,6 +264,7 @@ def main():
     try:
         one_by_one(b, m)
         touched_stay(b, m)
+        through_a_passing_name(b, m)
         shutil.rmtree(f"{b}/d")
         rounds = hammer(b, m, seed, seconds)
         print(f"{rounds} rounds; slowest {slowest * 1000:.0f} ms;",

@@ -95,6 +95,37 @@ TEST_CASE("edits of the real tree become invalidations and drift") {
   f.tree->lower_changed(kRootId, "");
 }
 
+TEST_CASE("a change through a name that came and went takes old content back") {
+  TreeFixture f;
+  Told told;
+  f.options.observer = &told;
+  f.base.write("file", "old");
+  f.base.mkdir("d");
+  f.open();
+  NodeId file = f.at("file");
+  NodeId d = f.at("d");
+  CHECK(f.read("file") == "old");
+  stdfs::create_hard_link(f.base / "file", f.base / "d/other");
+  f.base.write("d/other", "new");  // as long as it was
+  stdfs::remove(f.base / "d/other");
+  // All that the watches have to tell.
+  f.tree->lower_changed(d, "other");
+  CHECK_FALSE(told.has(Invalidation::Kind::kNode, file));
+  REQUIRE(f.tree->getattr(file));
+  CHECK(told.has(Invalidation::Kind::kNode, file));
+  told.what.clear();
+  REQUIRE(f.tree->getattr(file));
+  CHECK(f.at("file") == file);
+  CHECK_FALSE(told.has(Invalidation::Kind::kNode, file));
+  // What an event told is not told again.
+  f.base.write("file", "more");
+  f.tree->lower_changed(kRootId, "file");
+  CHECK(told.has(Invalidation::Kind::kNode, file));
+  told.what.clear();
+  REQUIRE(f.tree->getattr(file));
+  CHECK_FALSE(told.has(Invalidation::Kind::kNode, file));
+}
+
 TEST_CASE("a lower directory that vanishes keeps what the draft holds in it") {
   TreeFixture f;
   Told told;
