@@ -142,13 +142,14 @@ Status note_kept_inodes(const Ground& ground, const Disk& disk,
 Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                             const SwitchRecord& record, const StageSet& stages,
                             std::vector<Left> left,
-                            const std::set<RelPath>& untouched) {
+                            const std::set<RelPath>& untouched,
+                            const std::set<uint32_t>& lost) {
   CommitRecord commit{.meta = record.meta,
                       .items = record.items,
                       .now = record.now,
                       .left = std::move(left),
                       .warnings = record.warnings};
-  TRY(pack_preimages(ground, disk, record, stages, untouched));
+  TRY(pack_preimages(ground, disk, record, stages, untouched, lost));
   TRY(note_kept_inodes(ground, disk, record, commit));
   commit.dirs = TRY(look_after(disk, ground.root, record.dirs));
   drop_left_items(commit, untouched);
@@ -312,10 +313,12 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   std::set<RelPath> untouched;
   for (const Left& left : clearing.left()) untouched.insert(left.path);
   report.left = all_of(clearing);
+  LostPreimages lost = TRY(find_lost(ground, disk, record, stages, untouched));
+  report.left.insert(report.left.end(), lost.left.begin(), lost.left.end());
   set_times(disk, ground.root, record.dirs);
   TRY(stages.sync());
-  report.record =
-      TRY(finish(ground, disk, record, stages, report.left, untouched));
+  report.record = TRY(
+      finish(ground, disk, record, stages, report.left, untouched, lost.slots));
   TRY(tidy_up(ground, disk, pending, stages, *report.record));
   return report;
 }

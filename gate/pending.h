@@ -49,13 +49,14 @@ class Pending {
   const Disk* disk_;
 };
 
-// After the switch: pre-images into a pack, then the commit record, without the
-// items at `untouched`. An old file that somebody wrote to since it left is
-// Code::kDrift.
+// After the switch: pre-images into a pack, but for the slots `lost`; then the
+// commit record, without the items at `untouched`. An old file that somebody
+// wrote to since it left is Code::kDrift.
 Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                             const SwitchRecord& record, const StageSet& stages,
                             std::vector<Left> left,
-                            const std::set<RelPath>& untouched);
+                            const std::set<RelPath>& untouched,
+                            const std::set<uint32_t>& lost);
 Status keep_late_writes(const Ground& ground, const Disk& disk,
                         const SwitchRecord& record, const StageSet& stages,
                         CommitRecord& commit);

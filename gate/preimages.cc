@@ -129,14 +129,52 @@ bool holds_old(const LiveOp& live) {
          live.op.kind == Kind::kSwap;
 }
 
+namespace {
+
+bool has_preimage(const SwitchRecord& record, const LiveOp& live) {
+  return holds_old(live) && record.items[live.op.item].old->is_file();
+}
+
+}  // namespace
+
+Result<LostPreimages> find_lost(const Ground& ground, const Disk& disk,
+                                const SwitchRecord& record,
+                                const StageSet& stages,
+                                std::set<RelPath>& untouched) {
+  LostPreimages lost;
+  std::set<RelPath> standing;
+  for (const Item& item : record.items)
+    if (item.fresh) standing.insert(item.path);
+  std::set<RelPath> gone;
+  for (const LiveOp& live : record.ops) {
+    if (!has_preimage(record, live) || untouched.contains(live.op.path))
+      continue;
+    if (TRY(disk.statat(stages.fd(live.stage), std::to_string(live.op.slot))))
+      continue;
+    lost.slots.insert(live.op.slot);
+    const Item& item = record.items[live.op.item];
+    // The one that died may have packed it.
+    if (TRY(ground.objects->has(*item.old->sha256))) continue;
+    lost.left.push_back({live.op.path,
+                         "is as it was approved, and undo cannot give back "
+                         "what it was: that is not in the stage any more",
+                         std::nullopt});
+    if (!standing.contains(live.op.path)) gone.insert(live.op.path);
+  }
+  // Without what was removed, an undo gives back the others.
+  untouched.merge(gone);
+  return lost;
+}
+
 Status pack_preimages(const Ground& ground, const Disk& disk,
                       const SwitchRecord& record, const StageSet& stages,
-                      const std::set<RelPath>& untouched) {
+                      const std::set<RelPath>& untouched,
+                      const std::set<uint32_t>& lost) {
   TRY(disk.step("pack"));
   Packer packer(disk, record, stages, TRY(ground.objects->new_pack()));
   for (const LiveOp& live : record.ops)
-    if (holds_old(live) && record.items[live.op.item].old->is_file() &&
-        !untouched.contains(live.op.path))
+    if (has_preimage(record, live) && !untouched.contains(live.op.path) &&
+        !lost.contains(live.op.slot))
       TRY(packer.add(live));
   return packer.finish();
 }

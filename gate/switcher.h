@@ -59,7 +59,7 @@ class Switcher {
   Result<std::optional<Left>> advance(const LiveOp& live);
   // Names of files that were there before still are: else what changed.
   Result<std::vector<Drift>> broken_links();
-  // In a recovery: what was staged and has not been put in place is what was
+  // In a recovery: what was staged stands in its place, or is as it was
   // approved. False when a disk lost what it had said was on it.
   Result<bool> is_stage_whole();
   // The directories worked in are still where they were: else a sentence.
@@ -150,6 +150,8 @@ class Switcher {
   };
   std::map<RelPath, Parent> parents_;
   std::list<RelPath> recent_;  // most recently used first
+  // The last step of perform(); null in a recovery, where any may be made.
+  const LiveOp* begun_ = nullptr;
   // Items whose old file left under a guard: nobody can write to it any more.
   std::set<size_t> sealed_;
   std::vector<Aside> asides_;

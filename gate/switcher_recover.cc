@@ -78,7 +78,13 @@ Switcher::MaybeLeft Switcher::return_save(const LiveOp& live, int dir,
 }
 
 Switcher::MaybeLeft Switcher::revert_take(const LiveOp& live) {
-  if (!TRY(disk_.statat(stage(live), slot(live)))) return std::nullopt;
+  if (!TRY(disk_.statat(stage(live), slot(live)))) {
+    // A step that was not made yet: whoever removed it meant to.
+    bool begun = begun_ == nullptr || &live < begun_;
+    if (!begun || TRY(identity_at(live.op.path)).known()) return std::nullopt;
+    // Somebody emptied the stage.
+    return left(live, kLost);
+  }
   int dir = TRY(parent(live.op.path));
   if (!TRY(is_old(live, stage(live), slot(live))))
     return return_save(live, dir, name_in(live.op.path));
@@ -200,7 +206,9 @@ Switcher::MaybeLeft Switcher::change_attributes(const LiveOp& live,
 Result<bool> Switcher::was_made(const LiveOp& live) {
   if (live.op.kind == Kind::kSwap) {
     Identity there = TRY(identity_at(stage(live), slot(live)));
-    return there.known() && there != live.fresh_id;
+    if (there.known()) return there != live.fresh_id;
+    // Somebody emptied the stage.
+    return TRY(identity_at(live.op.path)) == live.fresh_id;
   }
   bool moves = live.op.moving || live.op.kind == Kind::kMove;
   if (live.op.kind != Kind::kPut && live.op.kind != Kind::kMove) return false;
@@ -239,8 +247,8 @@ Result<bool> Switcher::is_stage_whole() {
     if (!staged || live.op.moving) continue;
     Identity there = TRY(identity_at(stage(live), slot(live)));
     if (!there.known()) {
-      // After an exchange the old thing is there.
-      if (live.op.kind == Kind::kSwap || !TRY(was_put(i))) return false;
+      bool swaps = live.op.kind == Kind::kSwap;
+      if (!(swaps ? TRY(was_made(live)) : TRY(was_put(i)))) return false;
       continue;
     }
     if (there != live.fresh_id || shares_.contains(live.op.item)) continue;

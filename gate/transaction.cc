@@ -70,7 +70,7 @@ class Transaction {
       return std::unexpected(take_back(switcher, std::move(synced.error())));
     if (timing != nullptr) timing->durable = Clock::now() - start;
 
-    auto record = finish(ground_, disk_, record_, *stages_, {}, {});
+    auto record = finish(ground_, disk_, record_, *stages_, {}, {}, {});
     if (!record)
       return std::unexpected(take_back(switcher, std::move(record.error())));
     Status tidy = keep_late_writes(ground_, disk_, record_, *stages_, *record);

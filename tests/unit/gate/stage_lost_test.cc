@@ -172,7 +172,61 @@ TEST_CASE("old things that somebody removed from the stage are named") {
         get(site.ws + "/" + file) != "old")
       lost.insert(file);
   CHECK_FALSE(lost.empty());
+  if (!stdfs::exists(site.ws + "/gone")) lost.insert("gone");
+  CHECK(lost.contains("gone"));
   CHECK(named == lost);
+  site.check_clean();
+}
+
+TEST_CASE("a stage removed after the switch keeps the commit, and is named") {
+  for (bool swaps : {false, true}) {
+    Site site("/dev/shm");
+    put(site.ws + "/a", "old a");
+    put(site.ws + "/b", "old b");
+    put(site.ws + "/d/x", "old x");
+    std::filesystem::create_symlink("a", site.ws + "/link");
+    site.branch();
+    stdfs::remove(site.draft + "/a");
+    stdfs::remove(site.draft + "/link");
+    stdfs::remove_all(site.draft + "/d");
+    put(site.draft + "/d", "new d");
+    put(site.draft + "/made", "made");
+    if (swaps) put(site.draft + "/b", "new b");
+    auto old_tree = tree(site.ws);
+    auto new_tree = tree(site.draft);
+    die_after(site, swaps ? 6 : 5);
+    stdfs::remove_all(site.state_path + "/pending/stage");
+    auto report = recover(site.ground());
+    REQUIRE(report);
+    CHECK(report->what == RecoverReport::What::kForward);
+    CHECK(tree(site.ws) == new_tree);
+    std::set<std::string> named;
+    for (const Left& left : report->left) named.insert(left.path.str());
+    std::set<std::string> lost{"a", "d/x"};
+    if (swaps) lost.insert("b");
+    CHECK(named == lost);
+    CHECK(list_commits(site.state.get())->size() == 1);
+    site.check_clean();
+    REQUIRE(recover(site.ground()));
+  }
+}
+
+// Nothing else need be wrong.
+TEST_CASE("a file that somebody deleted before the commit did is named") {
+  Site site("/dev/shm");
+  put(site.ws + "/a", "old a");
+  put(site.ws + "/b", "old b");
+  site.branch();
+  stdfs::remove(site.draft + "/a");
+  put(site.draft + "/b", "new b");
+  die_after(site, 0);
+  stdfs::remove(site.ws + "/a");
+  auto report = recover(site.ground());
+  REQUIRE(report);
+  CHECK(report->what == RecoverReport::What::kForward);
+  CHECK(tree(site.ws) == tree(site.draft));
+  REQUIRE(report->left.size() == 1);
+  CHECK(report->left[0].path.str() == "a");
   site.check_clean();
 }
 
