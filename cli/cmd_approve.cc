@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include "base/escape.h"
 #include "base/json_path.h"
+
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
@@ -89,10 +91,20 @@ Result<int> run(Context& context, const Args& args) {
   request.include_ignored = policy.ignored.value == "commit";
   request.by = signature(set);
   gate::ApproveReport report;
+  std::vector<RelPath> gone;
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
+    gone = gate::drop_gone(plan, set);
+    std::erase_if(request.paths, [&](const RelPath& path) {
+      return std::ranges::find(gone, path) != gone.end();
+    });
     report = TRY(with_list_hint(gate::approve(plan, set, request)));
     return {};
   }));
+  for (const RelPath& path : gone)
+    context.out.note(
+        fmt::format("{} is no change any more: its approval is "
+                    "dropped",
+                    quote_name(path.str())));
   if (!report.approved.empty()) TRY(record(context, opened, set, args, report));
   if (args.has("json")) {
     Json j = Json::object();

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/sys_file.h"
 #include "base/units.h"
+#include "cli/change_count.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
@@ -35,13 +36,21 @@ struct Freed {
   std::vector<std::string> skipped;  // why, for people
 };
 
-// Drafts that were committed whole or discarded: nothing in them is wanted.
+// Drafts that were committed whole or discarded: nothing in them is wanted. One
+// in which somebody worked afterwards, as its daemon died, holds something.
 Status drop_drafts(Context& context, bool dry_run, Freed& freed) {
   draft::Store& store = *TRY(context.store());
   for (const draft::Draft& d : TRY(store.list())) {
     if (d.state == draft::DraftState::kOpen) continue;
     auto client = context.daemon(d);
     if (!client || *client) continue;  // in use
+    if (d.state == draft::DraftState::kCommitted &&
+        sys::statat(AT_FDCWD, d.workspace) &&
+        count_changes(context, d).value_or(1) > 0) {
+      freed.skipped.push_back(fmt::format(
+          "draft '{}' was committed, and something is held in it", d.name));
+      continue;
+    }
     if (!dry_run) TRY(store.remove(d.id));
     freed.drafts.push_back(d.name);
   }

@@ -4,6 +4,7 @@
 // daemon, which an idle one makes room for.
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <utility>
@@ -93,8 +94,10 @@ Status remember_place(const draft::Layout& layout, const std::string& id,
 }
 
 // What a killed daemon left, in our own directory and where it was asked for.
+// One that is about to serve has the lock before it mounts.
 Result<int> clear_left(Context& context, const draft::Draft& d) {
   const draft::Layout& layout = *TRY(context.layout());
+  if (TRY(draft::DraftLock::is_held(layout, d.id))) return 0;
   int cleared = TRY(fs::clear_dead_mount(layout.mount(d.id)));
   Fd dir =
       TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
@@ -140,6 +143,11 @@ Result<std::string> show_view(Context& context, const Args& args,
   // A killed daemon leaves its mount behind: `unmount` finds it by this.
   if (!ours) TRY(remember_place(layout, d.id, shape.mount));
   TRY(draft::Client::connect_or_start(layout, d.id, {.shape = shape}));
+  // Who works in a draft that was committed whole goes on with it.
+  if (d.state != draft::DraftState::kOpen)
+    TRY(TRY(context.store())->update(d.id, [](draft::Draft& draft) {
+      draft.state = draft::DraftState::kOpen;
+    }));
   return shape.mount;
 }
 
@@ -155,27 +163,44 @@ Result<int> run_mount(Context& context, const Args& args) {
   return 0;
 }
 
-// Nobody works in it any more: was all of it committed?
+// Nobody works in it any more: was all of it committed? One with states that
+// have names is kept for them.
 Status close_committed(Context& context, const draft::Draft& d) {
-  if (d.state != draft::DraftState::kOpen ||
-      d.workspace != TRY(context.workspace())->path)
+  if (d.state != draft::DraftState::kOpen) return {};
+  // A draft of another workspace is opened as if we stood there.
+  Globals globals = context.globals();
+  globals.workspace = d.workspace;
+  Context there(globals, context.out);
+  Opened opened = TRY(open_draft(there, d, {.only_marks = true}));
+  bool is_named = std::ranges::any_of(opened.marks, [](const fs::Mark& mark) {
+    return mark.kind == fs::MarkKind::kNamed;
+  });
+  if (is_named ||
+      !TRY(gate::has_standing_commit(opened.door.state.get(), d.id)))
     return {};
-  Opened opened = TRY(open_draft(context, d, {.only_marks = true}));
-  for (const fs::Mark& mark : opened.marks)
-    if (mark.kind == fs::MarkKind::kCommit) {
-      TRY(close_if_whole(context, d, false));
-      break;
-    }
+  opened = {};
+  TRY(close_if_whole(there, d, false));
   return {};
+}
+
+void close_or_say(Context& context, const draft::Draft& d) {
+  if (Status closed = close_committed(context, d); !closed)
+    context.out.note(closed.error().text());
 }
 
 // Its view goes, when it is shown; else what a killed daemon left of it. False:
 // there was nothing.
 Result<bool> take_away(Context& context, const draft::Draft& d) {
-  auto client = TRY(context.daemon(d));
+  auto reached = context.daemon(d);
+  // One that cannot go on (another version, a workspace that was replaced) is
+  // asked to end.
+  if (!reached && reached.error().code() == Code::kUnsupported)
+    reached = context.daemon(d, draft::OtherVersion::kEnds);
+  auto client = TRY(std::move(reached));
   if (!client || client->daemon().mount.empty()) {
     if (client || TRY(clear_left(context, d)) == 0) return false;
     context.out.note("cleared a dead mount");
+    close_or_say(context, d);
     return true;
   }
   if (!TRY(client->running()).empty())
@@ -184,8 +209,7 @@ Result<bool> take_away(Context& context, const draft::Draft& d) {
             .with_hint("wait for it, or `stoplog stop`"));
   TRY(client->shutdown(*TRY(context.layout()), d.id, true));
   TRY(clear_left(context, d));
-  if (Status closed = close_committed(context, d); !closed)
-    context.out.note(closed.error().text());
+  close_or_say(context, d);
   return true;
 }
 
@@ -203,13 +227,17 @@ Result<bool> take_away_at(Context& context, const std::string& path) {
   return fail(Code::kUsage, "no view is mounted at '{}'", escape(path));
 }
 
-// Without a name: the current draft's, or the only one that is mounted.
+// Without a name: the current draft's, dead or alive; else the only one that is
+// mounted; else what killed daemons left.
 Result<bool> take_away_any(Context& context) {
   std::optional<draft::Draft> current = TRY(context.find_draft());
+  if (current && TRY(take_away(context, *current))) return true;
   auto views = TRY(shown_views(context, Where::kWorkspace));
-  for (const ShownView& view : views)
-    if (views.size() == 1 || (current && view.draft.id == current->id))
-      return take_away(context, view.draft);
+  if (views.size() == 1) {
+    context.out.note(fmt::format("taking away the view of draft '{}' at '{}'",
+                                 views[0].draft.name, escape(views[0].mount)));
+    return take_away(context, views[0].draft);
+  }
   if (!views.empty()) {
     std::string names;
     for (const ShownView& view : views)
@@ -220,8 +248,13 @@ Result<bool> take_away_any(Context& context) {
   }
   bool cleared = false;
   for (const draft::Draft& d :
-       TRY(TRY(context.store())->list(*TRY(context.workspace()))))
-    cleared = TRY(take_away(context, d)) || cleared;
+       TRY(TRY(context.store())->list(*TRY(context.workspace())))) {
+    auto gone = take_away(context, d);
+    if (!gone)
+      context.out.note(gone.error().text());
+    else
+      cleared = *gone || cleared;
+  }
   if (!cleared && !current) TRY(context.need_draft());
   return cleared;
 }

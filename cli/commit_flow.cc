@@ -81,12 +81,10 @@ Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
   return named;
 }
 
-Status approve_all(Flow& flow) {
-  std::vector<RelPath> named =
-      TRY(ask(flow, TRY(gate::load_plan(flow.opened.draft_dir.get()))));
-  if (flow.choice.dry_run) return {};
+Status approve_all(Flow& flow, const std::vector<RelPath>& named) {
   gate::ApproveReport report;
   TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
+    gate::drop_gone(plan, flow.set);
     report = TRY(gate::approve(plan, flow.set, everything(flow)));
     if (!named.empty())
       TRY(gate::approve(plan, flow.set,
@@ -241,6 +239,7 @@ Result<StillHeld> close_if_whole(Context& context, const draft::Draft& draft,
   // Who goes on working in it would do so where no command looks.
   if (again.daemon && !again.daemon->daemon().mount.empty()) return held;
   if (again.daemon && !TRY(again.daemon->running()).empty()) return held;
+  // Who starts to work in it meanwhile opens it again (run at its end, mount).
   TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
     d.state = draft::DraftState::kCommitted;
   }));
@@ -249,6 +248,12 @@ Result<StillHeld> close_if_whole(Context& context, const draft::Draft& draft,
 
 Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                const CommitChoice& choice) {
+  if (draft.state == draft::DraftState::kDiscarded)
+    return std::unexpected(
+        Error(Code::kUsage, fmt::format("draft '{}' was discarded", draft.name))
+            .with_hint(fmt::format("`stoplog fork NAME` takes it up again, "
+                                   "`stoplog rm {}` frees what it took",
+                                   draft.name)));
   draft::Policy policy = TRY(load_policy(context));
   if (!choice.dry_run)
     TRY_CTX(gate::may_commit(TRY(gate::parse_mode(policy.gate_mode.value))),
@@ -271,11 +276,14 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
     return end;
   }
   TRY(approve_standing(context, flow.opened, flow.policy, flow.set));
-  if (choice.all) TRY(approve_all(flow));
+  std::vector<RelPath> named;
+  if (choice.all)
+    named = TRY(ask(flow, TRY(gate::load_plan(flow.opened.draft_dir.get()))));
   if (!choice.dry_run && asks) {
     turn = TRY(take_turn(context, draft));
     TRY(take_up(context, flow.opened));
   }
+  if (choice.all && !choice.dry_run) TRY(approve_all(flow, named));
   gate::Plan plan =
       TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
   // Tried before anything is committed.

@@ -69,7 +69,13 @@ Result<Context::Made> Context::find_or_make_draft(bool force, bool always_new) {
       if (auto current = TRY(drafts.current(ws)))
         return Made{std::move(*current), false};
     } else if (auto found = drafts.find(ws, *name)) {
-      return Made{std::move(*found), false};
+      if (found->state != draft::DraftState::kDiscarded)
+        return Made{std::move(*found), false};
+      // Its name is free again; what it held must not come back with it.
+      const std::string aside = fmt::format("{}-{}", found->name, found->id);
+      TRY(drafts.update(found->id, [&](Draft& d) { d.name = aside; }));
+      out.note(fmt::format("the draft '{}' that was discarded is '{}' now",
+                           found->name, aside));
     } else if (found.error().code() != Code::kUsage) {
       return std::unexpected(std::move(found).error());
     }

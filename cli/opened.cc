@@ -5,6 +5,7 @@
 
 #include "base/interrupt.h"
 #include "base/sys_file.h"
+#include "cli/decisions.h"
 #include "cli/progress_line.h"
 #include "draft/layout.h"
 #include "draft/ledger.h"
@@ -42,8 +43,15 @@ Status tell_commits(Context& context, Opened& opened, bool has_turn) {
   if (!has_turn) turn = TRY(wait_turn(context, opened.draft));
   for (uint64_t number : TRY(gate::not_rebased(state, opened.draft.id))) {
     gate::CommitRecord record = TRY(gate::read_commit(state, number));
-    TRY(gate::renumber(record, gate::Disk(), opened.door.root.get()));
+    gate::renumber(record, gate::Disk(), opened.door.root.get());
     TRY(tell_draft(context, opened, record));
+    // Whoever made it did not live to do this, either.
+    std::vector<RelPath> done;
+    for (const gate::Item& item : record.items) done.push_back(item.path);
+    TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
+      plan.erase(done);
+      return {};
+    }));
   }
   return {};
 }

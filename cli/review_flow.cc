@@ -51,6 +51,11 @@ class Sitting {
         TRY_CTX(gate::load_plan(opened_.draft_dir.get(), draft::kPlanFile),
                 "cannot read the decisions");
     opened_.lock.reset();
+    if (!gate::drop_gone(plan, set_).empty())
+      TRY(change_plan(opened_, [&](gate::Plan& kept) -> Status {
+        gate::drop_gone(kept, set_);
+        return {};
+      }));
     store_.emplace(
         std::move(plan), signature(set_),
         [this](const auto& change) { return change_plan(opened_, change); });

@@ -149,6 +149,8 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
     draft.ledger_count = number;
     draft.ledger_head = sum;
     draft.ledger_size = static_cast<int64_t>(st.size + line.size());
+    // Who works in a draft that was committed whole goes on with it.
+    if (kind == "run") draft.state = DraftState::kOpen;
     if (written) written();
     return {};
   };

@@ -136,7 +136,7 @@ void drop_left_items(CommitRecord& record, const std::set<RelPath>& left) {
   record.now = std::move(now);
 }
 
-Status renumber(CommitRecord& record, const Disk& disk, int root) {
+void renumber(CommitRecord& record, const Disk& disk, int root) {
   std::map<dev_t, dev_t> devices;
   for (size_t i = 0; i < record.items.size(); ++i) {
     const std::optional<sys::Stat>& then = record.now[i];
@@ -144,12 +144,12 @@ Status renumber(CommitRecord& record, const Disk& disk, int root) {
     const RelPath& path = record.items[i].path;
     auto dir = disk.open_dir(root, path.parent());
     if (!dir) continue;
-    auto now = TRY(disk.statat(dir->get(), std::string(path.name())));
+    auto look = disk.statat(dir->get(), std::string(path.name()));
+    const std::optional<sys::Stat> now = look ? *look : std::nullopt;
     if (now && now->ino == then->ino && fs::same_time(now->btime, then->btime))
       devices.emplace(then->dev, now->dev);
   }
   renumber(record.items, record.now, devices);
-  return {};
 }
 
 Status note_rebased(int state, uint64_t number) {

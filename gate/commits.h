@@ -30,7 +30,7 @@ void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);
 
 // A record of before a restart that numbered the devices anew: as of today, by
 // what still stands where the commit put it.
-Status renumber(CommitRecord& record, const Disk& disk, int root);
+void renumber(CommitRecord& record, const Disk& disk, int root);
 
 // A commit whose base map the draft's journal has taken is noted as such; the
 // others are what a draft must still learn when it is opened again.

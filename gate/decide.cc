@@ -252,6 +252,15 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
   return report;
 }
 
+std::vector<RelPath> drop_gone(Plan& plan, const diff::ChangeSet& set) {
+  std::vector<RelPath> gone;
+  for (const Decision& decision : plan.decisions)
+    if (Plan::approves(decision) && set.find(decision.path) == nullptr)
+      gone.push_back(decision.path);
+  plan.erase(gone);
+  return gone;
+}
+
 Result<std::vector<RelPath>> reject(Plan& plan, const diff::ChangeSet& set,
                                     const RejectRequest& request) {
   std::vector<RelPath> rejected;

@@ -59,6 +59,10 @@ struct ApproveReport {
 Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
                               const ApproveRequest& request);
 
+// Approvals of what is no change any more are dropped: who looks again sees
+// that there is nothing. Their paths.
+std::vector<RelPath> drop_gone(Plan& plan, const diff::ChangeSet& set);
+
 struct RejectRequest {
   std::vector<RelPath> paths;
   std::string reason;

@@ -224,6 +224,16 @@ Result<std::optional<uint64_t>> newest_undoable(int state) {
   return newest;
 }
 
+Result<bool> has_standing_commit(int state, const std::string& draft) {
+  bool found = false;
+  TRY(newest_first(state, [&](uint64_t, const CommitMeta& meta,
+                              std::optional<uint64_t> undone_by) {
+    found = !undone_by && meta.kind != "undo" && meta.draft == draft;
+    return !found;
+  }));
+  return found;
+}
+
 Result<CommitResult> undo(const UndoRequest& request) {
   std::optional<uint64_t> number = request.number;
   if (!number) number = TRY(newest_undoable(request.ground.state));

@@ -70,6 +70,9 @@ Result<CommitResult> undo(const UndoRequest& request);
 // newest is what `undo` without a number takes.
 Result<std::optional<uint64_t>> newest_undoable(int state);
 
+// Does a commit of this draft stand, one that was not undone?
+Result<bool> has_standing_commit(int state, const std::string& draft);
+
 // Takes what was committed out of the plan; what was committed in part is
 // undecided again.
 void retire(Plan& plan, const CommitResult& result);

@@ -149,6 +149,14 @@ void Plan::erase(std::vector<RelPath> paths) {
   });
 }
 
+bool Plan::approves(const Decision& decision) {
+  if (decision.edits.empty()) return decision.verdict == Verdict::kApproved;
+  return std::any_of(decision.edits.begin(), decision.edits.end(),
+                     [](const EditDecision& edit) {
+                       return edit.verdict == Verdict::kApproved;
+                     });
+}
+
 std::string to_json(const Plan& plan) {
   Json decisions = Json::array();
   for (const Decision& decision : plan.decisions)

@@ -78,6 +78,7 @@ struct Plan {
   void set(Decision decision);
   bool erase(const RelPath& path);
   void erase(std::vector<RelPath> paths);  // all at once: there may be 100,000
+  static bool approves(const Decision& decision);  // all of it or a part
   bool operator==(const Plan&) const = default;
 };
 

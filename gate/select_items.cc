@@ -38,7 +38,7 @@ class Selector {
       TRY_CTX(consider(change), quote_name(change.path.str()));
     // What was approved and is no change any more was taken back by the agent.
     for (const Decision& decision : plan_.decisions)
-      if (approves(decision) && set_.find(decision.path) == nullptr)
+      if (Plan::approves(decision) && set_.find(decision.path) == nullptr)
         stale_.push_back(decision.path);
     if (!stale_.empty())
       return std::unexpected(
@@ -58,17 +58,9 @@ class Selector {
   }
 
  private:
-  static bool approves(const Decision& decision) {
-    if (decision.edits.empty()) return decision.verdict == Verdict::kApproved;
-    return std::any_of(decision.edits.begin(), decision.edits.end(),
-                       [](const EditDecision& edit) {
-                         return edit.verdict == Verdict::kApproved;
-                       });
-  }
-
   Status consider(const Change& change) {
     const Decision* decision = plan_.find(change.path);
-    if (decision == nullptr || !approves(*decision)) return {};
+    if (decision == nullptr || !Plan::approves(*decision)) return {};
     Opinion now = TRY(opinion(plan_, change));
     if (now.stale || now.decided == Decided::kNone ||
         now.decided == Decided::kRejected) {

@@ -39,7 +39,7 @@ struct Failing {
 
 // In place of libc's, for all of this program.
 extern "C" int fsync(int fd) {
-  struct stat st {};
+  struct stat st{};
   if (!fails_with.empty() && stdfs::exists(fails_with) &&
       ::fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
     ++failed;
