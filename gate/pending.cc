@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "fs/beneath.h"
 #include "gate/aside.h"
 #include "gate/clearing.h"
 #include "gate/commits.h"
@@ -263,20 +264,61 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
 
 namespace {
 
-// A restart of the machine may have numbered the devices anew. What is put in
-// place is on its stage's device, and so is what it replaces.
-Status renumber(SwitchRecord& record, const StageSet& stages,
-                const Identity& root) {
-  std::map<dev_t, dev_t> devices{{record.root.dev, root.dev}};
-  for (LiveOp& live : record.ops) {
-    int stage = stages.fd(live.stage);
-    dev_t device = stage < 0 ? root.dev : TRY(sys::fstat(stage)).dev;
-    for (Identity* id : {&live.old_id, &live.fresh_id})
-      if (id->known()) devices[std::exchange(id->dev, device)] = device;
+// A restart of the machine may have numbered the devices anew. What is found
+// again tells, and nothing else: on overlays and with nested subvolumes a file
+// is not on the device of the directory that it is in.
+class Renumbering {
+ public:
+  Renumbering(SwitchRecord& record, const Disk& disk, int root,
+              const StageSet& stages)
+      : record_(record), disk_(disk), root_(root), stages_(stages) {}
+
+  Status run(const Identity& root) {
+    for (const LiveOp& live : record_.ops) {
+      const Item& item = record_.items[live.op.item];
+      TRY(find(live, live.old_id, item.old_stat));
+      TRY(find(live, live.fresh_id, record_.now[live.op.item]));
+    }
+    devices_.emplace(record_.root.dev, root.dev);
+    for (LiveOp& live : record_.ops)
+      for (Identity* id : {&live.old_id, &live.fresh_id})
+        if (auto device = devices_.find(id->dev); device != devices_.end())
+          id->dev = device->second;
+    renumber(record_.items, record_.now, devices_);
+    return {};
   }
-  renumber(record.items, record.now, devices);
-  return {};
-}
+
+ private:
+  Status find(const LiveOp& live, const Identity& id,
+              const std::optional<sys::Stat>& then) {
+    if (!id.known() || devices_.contains(id.dev)) return {};
+    std::vector<sys::Stat> places;
+    if (int stage = stages_.fd(live.stage); stage >= 0)
+      if (auto now = TRY(disk_.statat(stage, std::to_string(live.op.slot))))
+        places.push_back(*now);
+    const Item& item = record_.items[live.op.item];
+    for (const RelPath* path : {&live.op.path, &item.path, &item.base_path()}) {
+      auto dir = disk_.open_dir(root_, path->parent());
+      if (!dir) continue;
+      if (auto now = TRY(disk_.statat(dir->get(), std::string(path->name()))))
+        places.push_back(*now);
+    }
+    // First as it was: an overlay that copies a file up gives it another time
+    // of birth.
+    for (const sys::Stat& now : places)
+      if (identity_of(now) == id) devices_.emplace(id.dev, id.dev);
+    for (const sys::Stat& now : places)
+      if (then && now.ino == id.ino && fs::same_time(now.btime, then->btime))
+        devices_.emplace(id.dev, now.dev);
+    return {};
+  }
+
+  SwitchRecord& record_;
+  const Disk& disk_;
+  int root_;
+  const StageSet& stages_;
+  std::map<dev_t, dev_t> devices_;  // then -> now
+};
 
 Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
                                      Pending& pending, SwitchRecord& record,
@@ -286,7 +328,7 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   TRY(stages.open(record.stages));
   const bool committed = TRY(has_commit(ground.state, record.meta));
   if (!committed) TRY(stages.restore());
-  TRY(renumber(record, stages, root));
+  TRY(Renumbering(record, disk, ground.root, stages).run(root));
   if (committed) {
     // It was done: only tidying up was left.
     report.what = RecoverReport::What::kForward;
