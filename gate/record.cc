@@ -13,9 +13,11 @@ namespace {
 
 constexpr std::string_view kPathsMagic = "stoplog locks 1\n";
 constexpr std::string_view kIntentMagic = "stoplog intent 2";
-constexpr std::string_view kSwitchMagic = "stoplog switch 2";
+constexpr std::string_view kSwitchMagic = "stoplog switch 3";
 constexpr std::string_view kCommitMagic = "stoplog commit 2";
-// Without the times of directories, which are last.
+// Without what the directories of stages are known by.
+constexpr std::string_view kSwitchMagic2 = "stoplog switch 2";
+// Without the times of directories, too, which are last.
 constexpr std::string_view kSwitchMagic1 = "stoplog switch 1";
 constexpr std::string_view kCommitMagic1 = "stoplog commit 1";
 
@@ -349,6 +351,8 @@ std::string encode(const SwitchRecord& record) {
   for (const auto& stage : record.stages) {
     w.number(stage.in_state ? 1 : 0, 1);
     put(w, stage.dir);
+    w.number(stage.ino);
+    put(w, stage.birth);
   }
   w.number(record.items.size(), 4);
   for (const auto& item : record.items) put(w, item);
@@ -363,14 +367,21 @@ std::string encode(const SwitchRecord& record) {
 
 Result<SwitchRecord> decode_switch(std::string_view bytes) {
   bool first = bytes.starts_with(kSwitchMagic1);
-  Reader r(TRY(unseal(bytes, first ? kSwitchMagic1 : kSwitchMagic)));
+  bool second = bytes.starts_with(kSwitchMagic2);
+  Reader r(TRY(unseal(bytes, first    ? kSwitchMagic1
+                             : second ? kSwitchMagic2
+                                      : kSwitchMagic)));
   bool valid = true;
   SwitchRecord record;
   record.meta = get_meta(r);
   record.root = get_identity(r);
   for (size_t n = r.count(); n > 0; --n) {
-    bool in_state = r.number(1) != 0;
-    record.stages.push_back({in_state, get_path(r, valid)});
+    StagePlace& stage = record.stages.emplace_back();
+    stage.in_state = r.number(1) != 0;
+    stage.dir = get_path(r, valid);
+    if (first || second) continue;
+    stage.ino = r.number();
+    stage.birth = get_time(r);
   }
   for (size_t n = r.count(); n > 0; --n)
     record.items.push_back(get_item(r, valid));

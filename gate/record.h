@@ -60,6 +60,9 @@ struct LiveOp {
 struct StagePlace {
   bool in_state = true;
   RelPath dir;  // else: the directory in which ".stoplog-<id>" stands
+  // By which that directory is known again, whatever its device is numbered.
+  uint64_t ino = 0;  // 0: not known
+  timespec birth{};
 };
 
 // The times of a directory in which names come or go (gate/dir_times.h).

@@ -110,7 +110,7 @@ Status StageSet::make() {
 }
 
 Status StageSet::make_one(uint32_t stage) {
-  const StagePlace& place = places_[stage];
+  StagePlace& place = places_[stage];
   Fd top;
   std::string name(kStageName);
   if (!place.in_state) {
@@ -119,6 +119,11 @@ Status StageSet::make_one(uint32_t stage) {
   }
   int parent = place.in_state ? pending_ : top.get();
   TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
+  if (!place.in_state) {
+    sys::Stat stat = TRY(sys::fstat(parent));
+    place.ino = stat.ino;
+    place.birth = stat.btime;
+  }
   dirs_.push_back(TRY(disk_.openat(parent, name, O_RDONLY | O_DIRECTORY)));
   // A default ACL of the directory above would show in every file made here.
   (void)sys::fremovexattr(dirs_.back().get(), "system.posix_acl_default");
@@ -168,8 +173,41 @@ Status StageSet::open(const std::vector<StagePlace>& places) {
   return {};
 }
 
-// Where a mount point has nothing mounted on it, the stage is not lost: it is
-// elsewhere.
+// Where a mount point has nothing mounted on it, or something else, the stage
+// is not lost: it is elsewhere.
+Result<Fd> StageSet::find_top(const StagePlace& place) {
+  std::string pending =
+      sys::readlinkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", pending_))
+          .value_or("pending");
+  std::string hint = fmt::format(
+      "mount it at {} again; if it is gone for good, move {} away: then "
+      "everything stays as far as the commit came",
+      quote_name(place.dir.str()), quote_name(pending));
+  auto waits = [&](const char* why) {
+    std::string text = fmt::format(
+        "a commit was interrupted, and what it was about to do is on a file "
+        "system that {}",
+        why);
+    return std::unexpected(
+        Error(Code::kUnsupported, std::move(text)).with_hint(hint));
+  };
+  auto top = disk_.open_dir(root_, place.dir);
+  if (!top && fs::is_absence(top.error())) return waits("is not there");
+  if (!top)
+    return std::unexpected(std::move(top.error())
+                               .context("an interrupted commit waits for " +
+                                        quote_name(place.dir.str()))
+                               .with_hint(hint));
+  if (place.dir.is_root()) return std::move(*top);
+  sys::Stat stat = TRY(sys::fstat(top->get()));
+  if (stat.mount_id == TRY(mount_of(place.dir.parent())))
+    return waits("is not there");
+  if (place.ino != 0 &&
+      (stat.ino != place.ino || !fs::same_time(stat.btime, place.birth)))
+    return waits("is not the one that is there now");
+  return std::move(*top);
+}
+
 Status StageSet::restore() {
   for (uint32_t i = 0; i < places_.size(); ++i) {
     if (dirs_[i]) continue;
@@ -177,18 +215,8 @@ Status StageSet::restore() {
     std::string name(kStageName);
     Fd top;
     if (!place.in_state) {
-      top = TRY_CTX(
-          disk_.open_dir(root_, place.dir),
-          "an interrupted commit waits for " + quote_name(place.dir.str()));
+      top = TRY(find_top(place));
       name = std::string(kTreeStagePrefix) + id_;
-      if (!place.dir.is_root() && TRY(sys::fstat(top.get())).mount_id ==
-                                      TRY(mount_of(place.dir.parent())))
-        return std::unexpected(
-            Error(Code::kUnsupported,
-                  "a commit was interrupted, and what it was about to do is on "
-                  "a file system that is not there")
-                .with_hint(fmt::format("mount it at {} again",
-                                       quote_name(place.dir.str()))));
     }
     int parent = place.in_state ? pending_ : top.get();
     TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");

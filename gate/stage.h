@@ -48,7 +48,7 @@ class StageSet {
   // For recovery: opens what there is; an absent stage has fd -1.
   Status open(const std::vector<StagePlace>& places);
   // Makes those that are absent again, empty: a disk lost them, or somebody
-  // removed them.
+  // removed them. Code::kUnsupported when their file system is not there.
   Status restore();
   int fd(uint32_t stage) const { return dirs_[stage].get(); }
 
@@ -65,6 +65,7 @@ class StageSet {
   Result<RelPath> top_of(const RelPath& dir, uint64_t mount);
   Result<uint32_t> add_stage(const RelPath& path, uint64_t mount);
   Status make_one(uint32_t stage);
+  Result<Fd> find_top(const StagePlace& place);
   Status probe(int dir) const;
   // The directory within a stage that was used last. One thread's.
   struct LastDir {

@@ -96,6 +96,7 @@ class Transaction {
                                 .root = record_.root,
                                 .stages = stages_->in_tree()}));
     TRY(stages_->make());
+    record_.stages = stages_->places();
     TRY(stages_->fill(plan_, stage_of_, record_));
     for (LiveOp& live : record_.ops)
       if (record_.now[live.op.item] && !live.op.moving)
@@ -132,7 +133,6 @@ class Transaction {
                     quote_name(item.path.str()));
       record_.ops.push_back(std::move(live));
     }
-    record_.stages = stages_->places();
     return {};
   }
 
