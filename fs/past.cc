@@ -23,21 +23,23 @@ uint64_t weight_of(const Held& node) {
 }  // namespace
 
 std::unique_ptr<Held> image_of(Held& node) {
-  NameMap names = std::move(node.names);
-  node.names.clear();
-  auto image = std::make_unique<Held>(node);
-  node.names = std::move(names);
-  if (node.body)
+  std::unique_ptr<Held> image;
+  if (node.names.empty()) {
+    image = std::make_unique<Held>(node);
+  } else {
+    NameMap names = std::move(node.names);
+    node.names.clear();
+    image = std::make_unique<Held>(node);
+    node.names = std::move(names);
+  }
+  if (node.body && !node.body->kept)
     image->body =
         std::make_shared<FileBody>(static_cast<const FileContent&>(*node.body));
   return image;
 }
 
 void Past::begin(Position mark) {
-  if (spans_.size() == kMostSpans) {
-    weight_ -= spans_.front().weight;
-    spans_.pop_front();
-  }
+  if (spans_.size() == kMostSpans) let_oldest_go();
   spans_.emplace_back();
   spans_.back().number = ++last_number_;
   spans_.back().mark = mark;
@@ -62,20 +64,74 @@ void Past::set_in_use(bool in_use) {
 // The span that changes go to may be the one that goes: nothing is kept then
 // until the next mark.
 void Past::trim() {
-  while (weight_ > most_bytes_ && !spans_.empty()) {
-    weight_ -= spans_.front().weight;
-    spans_.pop_front();
+  while (weight_ > most_bytes_ && !spans_.empty()) let_oldest_go();
+}
+
+void Past::let_oldest_go() {
+  weight_ -= spans_.front().weight;
+  let_go_weight_ += spans_.front().weight;
+  let_go_.push_back(std::move(spans_.front()));
+  spans_.pop_front();
+  while (!let_go_.empty() &&
+         weight_ + let_go_weight_ > most_bytes_ + most_bytes_ / 4) {
+    let_go_weight_ -= let_go_.front().weight;
+    let_go_.pop_front();
   }
 }
 
-void Past::keep(Held& node) {
-  if (spans_.empty() || node.saved == spans_.back().number) return;
+Past::Spans Past::take_let_go() {
+  let_go_weight_ = 0;
+  return std::exchange(let_go_, {});
+}
+
+void Past::expect(size_t nodes) {
+  if (!spans_.empty())
+    spans_.back().nodes.reserve(spans_.back().nodes.size() + nodes);
+}
+
+// Where the node goes in this span; null when it is known already.
+Past::Node* Past::place_for(Held& node) {
+  if (spans_.empty() || node.saved == spans_.back().number) return nullptr;
   node.saved = spans_.back().number;
   auto [it, added] = spans_.back().nodes.try_emplace(node.serial);
-  if (!added) return;
+  return added ? &it->second : nullptr;
+}
+
+void Past::keep(Held& node) {
+  Node* place = place_for(node);
+  if (place == nullptr) return;
   // Without a name it is part of no mark, only of who has it open.
-  if (!node.is_dead()) it->second.image = image_of(node);
+  if (!node.is_dead()) place->image = image_of(node);
   weigh(kNodeBytes + (node.is_dead() ? 0 : weight_of(node)));
+}
+
+void Past::keep_leaving(Held& node) {
+  Node* place = node.is_dead() ? nullptr : place_for(node);
+  if (place == nullptr) return keep(node);
+  if (node.body) node.body->kept = true;
+  std::vector<Link> links = std::exchange(node.links, {});
+  place->image = image_of(node);
+  place->image->links = std::move(links);
+  weigh(kNodeBytes + weight_of(*place->image));
+}
+
+void Past::keep_dropped(std::unique_ptr<Held> node) {
+  Node* place = node->is_dead() ? nullptr : place_for(*node);
+  if (place == nullptr) {
+    keep(*node);
+    keep_names(*node);
+    return;
+  }
+  if (node->body) node->body->kept = true;
+  NameMap names = std::exchange(node->names, {});
+  place->image = std::move(node);
+  if (!names.empty()) {
+    place->names = std::make_unique<Names>();
+    place->names->dropped = true;
+    place->names->all = std::move(names);
+  }
+  weigh(kNodeBytes + weight_of(*place->image) +
+        (place->names ? kNameBytes * place->names->all.size() : 0));
 }
 
 void Past::keep_absence(Held& node) {

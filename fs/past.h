@@ -9,7 +9,9 @@
 //
 // Kept in memory alone and bounded: the oldest spans go first, and a span that
 // is larger than the bound by itself is not kept. What is no longer here is
-// replayed from the journal. Pure data: no locks (the owner has them).
+// replayed from the journal. To free a large span takes as long as to make it:
+// what is let go waits, within a quarter of the bound, for somebody with time.
+// Pure data: no locks (the owner has them).
 #pragma once
 
 #include <deque>
@@ -56,9 +58,17 @@ class Past {
   uint64_t weight() const { return weight_; }
   // While it is read nothing is let go.
   void set_in_use(bool in_use);
+  using Spans = std::deque<Span>;
+  Spans take_let_go();
 
   void keep(Held& node);
   void keep_absence(Held& node);  // about to be added
+  // About to lose all its names, or to be dropped: takes what it can instead
+  // of copying it.
+  void keep_leaving(Held& node);
+  void keep_dropped(std::unique_ptr<Held> node);
+  // So many more nodes will be kept.
+  void expect(size_t nodes);
   void keep_name(const Held& dir, const std::string& name);
   void keep_names(Held& dir);  // about to be dropped; takes them
   void keep_deleted(const std::map<std::string, Deleted>& all,
@@ -70,17 +80,21 @@ class Past {
   static constexpr size_t kMostSpans = 4096;
 
  private:
+  Node* place_for(Held& node);
   void weigh(uint64_t bytes);
   void trim();
+  void let_oldest_go();
 
   const uint64_t most_bytes_;
   std::deque<Span> spans_;  // the last is the one that changes go to
   uint64_t weight_ = 0;
+  Spans let_go_;  // oldest first
+  uint64_t let_go_weight_ = 0;
   uint64_t last_number_ = 0;
   bool in_use_ = false;
 };
 
-// A copy with content of its own, but without names.
+// A copy without names, with content that no change reaches.
 std::unique_ptr<Held> image_of(Held& node);
 
 }  // namespace stoplog::fs

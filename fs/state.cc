@@ -167,7 +167,7 @@ void State::remove(Serial serial) {
   if (node == nullptr) return;
   unindex(*node);
   if (node->ino != 0 && by_ino(node->ino) == serial) set_ino(node->ino, 0);
-  if (node->body) node->body->map.clear([&](const Extent& e) { counted(e); });
+  count_dead(*node);
   if (past_) past_->keep_names(*node);
   nodes_.erase(serial);
 }
@@ -307,6 +307,14 @@ Status State::replace(Held& dir, const std::string& name,
 void State::counted(const Extent& dead) {
   live_bytes_ -= std::min(live_bytes_, dead.length);
   if (dead_) dead_(dead);
+}
+
+// Its content goes with it.
+void State::count_dead(Held& node) {
+  if (!node.body) return;
+  for (const Extent& e : node.body->map.all())
+    if (e.where == Where::kSegment) counted(e);
+  if (!node.body->kept) node.body->map.clear();
 }
 
 void State::keep_marks(const std::set<Position>& keep) {

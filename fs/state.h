@@ -75,12 +75,14 @@ struct FileContent {
   SegmentRange base;  // the base's content, when taken whole; length 0: not
   bool has_base = false;
   Hash128 base_hash;
-  uint64_t version = 0;  // counts changes of content
 };
 struct FileBody : FileContent {
   FileBody() = default;
   explicit FileBody(const FileContent& other) : FileContent(other) {}
   std::shared_mutex io;
+  // The past has it as well (a rollback took it away, or brought it back): it
+  // stays as it is, and who changes it gets a copy first. By the tree's lock.
+  bool kept = false;
 };
 
 // An owner whose copies own a copy.
@@ -292,6 +294,10 @@ class State {
   // The state at the mark `to` goes on as the present, as succeed() says. What
   // is not in it and `is_known` stays as an unlinked node.
   WentBack go_back(Position to, const std::function<bool(Serial)>& is_known);
+  // A body that the past has as well becomes one of its own.
+  void own_body(Serial serial);
+  // What the past no longer needs, to be freed where nobody waits; null: none.
+  std::shared_ptr<void> take_let_go();
 
  private:
   Status on(const OpenRecord& r);
@@ -342,6 +348,8 @@ class State {
   void restore_tables(Position to);
   void vanish(Serial serial, bool is_known, const std::string& origin,
               WentBack& out);
+  FileBody& own_body(Held& node);
+  void count_dead(Held& node);
   void restore_node(Serial serial, const Target& target, WentBack& out);
 
   Result<Held*> need(Serial serial);

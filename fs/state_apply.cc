@@ -293,7 +293,7 @@ Status State::on(const ExtentRecord& r) {
   if (!fits(r.offset, r.length) || !fits(r.at, r.length) ||
       r.where == Where::kLower)
     return fail(Code::kCorrupt, "an extent out of bounds");
-  FileBody& body = *node->body;
+  FileBody& body = own_body(*node);
   DeadSink dead = [&](const Extent& e) {
     // The base's own bytes stay for a merge.
     bool is_base = body.has_base && e.segment == body.base.segment &&
@@ -326,7 +326,6 @@ Status State::on(const ExtentRecord& r) {
     body.map.put(extent, dead);
     if (r.keep_size && body.map.size() > size) body.map.truncate(size, dead);
   }
-  ++body.version;
   node->mtime = node->ctime = r.time;
   touch(*node);
   return {};
@@ -335,7 +334,7 @@ Status State::on(const ExtentRecord& r) {
 Status State::on(const TruncateRecord& r) {
   Held* node = TRY(need_body(r.serial));
   if (r.size > kMaxOffset) return fail(Code::kCorrupt, "an absurd size");
-  FileBody& body = *node->body;
+  FileBody& body = own_body(*node);
   body.map.truncate(r.size, [&](const Extent& e) {
     bool is_base = body.has_base && e.segment == body.base.segment &&
                    e.at >= body.base.at &&
@@ -345,7 +344,6 @@ Status State::on(const TruncateRecord& r) {
     else
       counted(e);
   });
-  ++body.version;
   node->mtime = node->ctime = r.time;
   touch(*node);
   return {};
@@ -353,7 +351,6 @@ Status State::on(const TruncateRecord& r) {
 
 Status State::on(const TouchRecord& r) {
   Held* node = TRY(need_body(r.serial));
-  ++node->body->version;
   node->mtime = node->ctime = r.time;
   touch(*node);
   return {};
@@ -361,7 +358,7 @@ Status State::on(const TouchRecord& r) {
 
 Status State::on(const PinRecord& r) {
   Held* node = TRY(need_body(r.serial));
-  FileBody& body = *node->body;
+  FileBody& body = own_body(*node);
   if (!fits(r.at, body.lower.size) || body.has_base)
     return fail(Code::kCorrupt, "nothing to pin");
   uint64_t before = body.map.segment_bytes();

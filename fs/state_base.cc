@@ -313,7 +313,7 @@ void State::base_stands(const BaseChange& change, Position reviewed,
     node->xattrs.clear();
     node->target.clear();
     node->drift.clear();
-    if (node->body) node->body->map.clear([&](const Extent& e) { counted(e); });
+    count_dead(*node);
     node->body.reset();
     if (!node->is_dir()) {
       int32_t seen = 0;

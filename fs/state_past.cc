@@ -24,7 +24,8 @@ uint64_t bytes_of(const Held& node) {
 }
 
 bool has_same_content(const Held& a, const Held& b) {
-  if (!a.body || !b.body) return !a.body && !b.body;
+  if (a.body == b.body) return true;
+  if (!a.body || !b.body) return false;
   return a.body->map.size() == b.body->map.size() &&
          a.body->map.all() == b.body->map.all();
 }
@@ -40,6 +41,25 @@ bool State::can_go_back(Position to) const {
   for (const Past::Span& span : past_->spans())
     if (span.mark == to) return true;
   return false;
+}
+
+std::shared_ptr<void> State::take_let_go() {
+  if (!past_) return nullptr;
+  Past::Spans spans = past_->take_let_go();
+  if (spans.empty()) return nullptr;
+  return std::make_shared<Past::Spans>(std::move(spans));
+}
+
+FileBody& State::own_body(Held& node) {
+  if (node.body->kept)
+    node.body =
+        std::make_shared<FileBody>(static_cast<const FileContent&>(*node.body));
+  return *node.body;
+}
+
+void State::own_body(Serial serial) {
+  auto it = nodes_.find(serial);
+  if (it != nodes_.end() && it->second->body) own_body(*it->second);
 }
 
 State::Targets State::targets_of(Position to) const {
@@ -73,6 +93,7 @@ State::WentBack State::go_back(Position to,
   WentBack out;
   past_->set_in_use(true);
   Targets targets = targets_of(to);
+  past_->expect(targets.size());
   // Paths of the base as they are while all names still stand.
   std::unordered_map<Serial, std::string> origins;
   for (const auto& [serial, target] : targets) {
@@ -101,17 +122,20 @@ State::WentBack State::go_back(Position to,
 // It was not there: what the kernel knows stays without a name.
 void State::vanish(Serial serial, bool is_known, const std::string& origin,
                    WentBack& out) {
-  Held* node = edit(serial);
-  if (node == nullptr) return;
+  auto it = nodes_.find(serial);
+  if (it == nodes_.end()) return;
+  Held* node = it->second.get();
   out.vanished.push_back(serial);
   for (const auto& [name, child] : node->names)
     out.names.emplace_back(serial, name);
-  past_->keep_names(*node);
   if (!is_known) {
     live_bytes_ -= std::min(live_bytes_, bytes_of(*node));
-    nodes_.erase(serial);
+    past_->keep_dropped(std::move(it->second));
+    nodes_.erase(it);
     return;
   }
+  past_->keep_leaving(*node);
+  past_->keep_names(*node);
   node->names.clear();
   node->unwritten = true;
   ++node->version;
@@ -122,6 +146,7 @@ void State::vanish(Serial serial, bool is_known, const std::string& origin,
 }
 
 void State::restore_node(Serial serial, const Target& target, WentBack& out) {
+  if (target.node->image->body) target.node->image->body->kept = true;
   std::unique_ptr<Held> was = image_of(*target.node->image);
   Held* node = edit(serial);
   // The kernel has what it was when it vanished, which may be another moment.
@@ -157,7 +182,6 @@ void State::restore_node(Serial serial, const Target& target, WentBack& out) {
     }
   }
   node->version = version + 1;  // listings of it are old
-  if (node->body) ++node->body->version;
   if (!target.changed) return;
   for (const auto& [name, before] : *target.changed) {
     if (State::child(*node, name) == before) continue;

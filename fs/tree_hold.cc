@@ -362,16 +362,26 @@ Status Tree::Impl::take_strays() {
 
 Result<std::shared_ptr<FileBody>> Tree::Impl::body_of(NodeId id) {
   for (int attempt = 0; attempt < 3; ++attempt) {
+    Serial kept = 0;
     {
       std::shared_lock lock(mutex_);
       const Live* live = get(id);
       if (live == nullptr) return fail_errno(ESTALE);
       if (S_ISDIR(live->type)) return fail_errno(EISDIR);
-      if (const Held* node =
-              live->serial != 0 ? state_.find(live->serial) : nullptr)
-        if (node->body) return node->body;
+      const Held* node =
+          live->serial != 0 ? state_.find(live->serial) : nullptr;
+      if (node != nullptr && node->body) {
+        if (!node->body->kept) return node->body;
+        kept = live->serial;
+      }
     }
-    TRY(take(id));
+    if (kept == 0) {
+      TRY(take(id));
+      continue;
+    }
+    // All who are about to change it must meet at one lock.
+    std::unique_lock lock(mutex_);
+    state_.own_body(kept);
   }
   return fail_errno(EBUSY);
 }

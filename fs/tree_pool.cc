@@ -60,8 +60,10 @@ Status Tree::Impl::work() {
   TRY(writable());
   std::vector<Serial> files;
   {
-    std::shared_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
     files.assign(unpinned_.begin(), unpinned_.end());
+    std::shared_ptr<void> freed = state_.take_let_go();
+    lock.unlock();  // first: it may be large
   }
   Status result;
   for (Serial serial : files)

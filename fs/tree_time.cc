@@ -230,6 +230,7 @@ Result<Mark> Tree::rollback(Position to) {
   // Told even when the mark could not be written: it went back all the same.
   if (repairs) t.start_pool();
   if (observer != nullptr) observer->invalidate(out);
+  t.wake_pool();  // frees what the past let go, seals what came back
   return mark;
 }
 

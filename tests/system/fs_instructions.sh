@@ -41,4 +41,6 @@ append 4500
 unlink 30400
 mark 3300
 replay 29800
+away 29200
+back 36000
 END

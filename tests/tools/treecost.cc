@@ -10,6 +10,8 @@
 //   unlink   what create made (which is part of the count)
 //   mark     a mark
 //   replay   the journal of `create`, opened once more
+//   away     a rollback of what create made, which the kernel still knows
+//   back     the same, and one that brings it back
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -51,12 +53,21 @@ Status write_100(Tree& tree, NodeId node, uint64_t at) {
   return {};
 }
 
-Status create(Tree& tree, int count) {
+Status create(Tree& tree, int count, bool forget = true) {
   for (int i = 0; i < count; ++i) {
     Entry made = TRY(tree.mknod(kTop, name_of(i), S_IFREG | 0644, 0, {}));
     TRY(write_100(tree, made.id, 0));
-    tree.forget(made.id, 1);
+    if (forget) tree.forget(made.id, 1);
   }
+  return {};
+}
+
+Status roll(Tree& tree, int count, bool back) {
+  Mark before = TRY(tree.mark(MarkKind::kNamed, 0, "before"));
+  TRY(create(tree, count, false));
+  Mark after = TRY(tree.mark(MarkKind::kNamed, 0, "after"));
+  TRY(tree.rollback(before.position));
+  if (back) TRY(tree.rollback(after.position));
   return {};
 }
 
@@ -84,6 +95,8 @@ Status run(const std::string& what, int count, const std::string& at) {
     TRY(create(*tree, count));
     tree.reset();
     tree = TRY(bed.open());
+  } else if (what == "away" || what == "back") {
+    TRY(roll(*tree, count, what == "back"));
   } else {
     return fail(Code::kUsage, "unknown operation '{}'", what);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that no name leads to any more but that the kernel still knows: every
 // record about them must be one that a replay can apply.
+#include <utility>
+
 #include "catch_shim.h"
 #include "tree_fixture.h"
 
@@ -26,6 +28,10 @@ int write_to(TreeFixture& f, NodeId id, std::string_view text) {
   return f.err(f.tree->write(id, 0, std::as_bytes(std::span(text)), {}));
 }
 
+void forget_all(TreeFixture& f) {
+  for (NodeId id : std::exchange(f.looked_up, {})) f.tree->forget(id, 1);
+}
+
 }  // namespace
 
 TEST_CASE("a hard link in a directory that was rolled back is replayed") {
@@ -47,6 +53,57 @@ TEST_CASE("a hard link in a directory that was rolled back is replayed") {
   CHECK(f.read("dir/two") == "LINKED");
   CHECK(f.at("one") == f.at("dir/two"));
   CHECK(f.list("dir") == "two");
+}
+
+TEST_CASE("writing to what a rollback took away does not reach what it was") {
+  TreeFixture f;
+  f.open();
+  Position none = marked(f);
+  f.create("file", "as it was");
+  NodeId id = f.at("file");
+  Position there = marked(f);
+  REQUIRE(f.tree->rollback(none));
+  CHECK(write_to(f, id, "LATE") == 0);
+  CHECK(f.read(id) == "LATEt was");
+  REQUIRE(f.tree->rollback(there));
+  CHECK(f.read("file") == "as it was");
+  // What came back is written to in its turn, and again after a mark.
+  CHECK(f.write("file", "NOW") == 0);
+  marked(f);
+  CHECK(f.write("file", "THEN") == 0);
+  REQUIRE(f.tree->rollback(there));
+  CHECK(f.read("file") == "as it was");
+  CHECK(f.truncate("file", 2) == 0);
+  REQUIRE(f.tree->rollback(none));
+  replay_all(f);
+  REQUIRE(f.tree->rollback(there));
+  CHECK(f.read("file") == "as it was");
+}
+
+TEST_CASE("what a rollback took away and nobody knows any more comes back") {
+  TreeFixture f;
+  f.open();
+  Position none = marked(f);
+  f.mkdir("dir");
+  f.create("dir/file", "as it was");
+  f.create("forgotten", "this, too");
+  forget_all(f);
+  f.at("dir/file");
+  Position there = marked(f);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(f.tree->rollback(none));
+    CHECK(f.list("") == "");
+    if (i == 1) {  // dropped with the next record that is written
+      forget_all(f);
+      REQUIRE(f.create("other", "o") == 0);
+    }
+    REQUIRE(f.tree->rollback(there));
+    CHECK(f.list("") == "dir forgotten");
+    CHECK(f.read("dir/file") == "as it was");
+    CHECK(f.read("forgotten") == "this, too");
+  }
+  replay_all(f);
+  CHECK(f.read("dir/file") == "as it was");
 }
 
 TEST_CASE("what is open over a rollback is written to and replayed") {

@@ -283,6 +283,12 @@ TEST_CASE("what is kept of the past is bounded") {
   }
   CHECK(past.spans().size() < 50);
   CHECK(past.spans().back().mark == 50);
+  // What is let go is freed by who has time, or when it is too much.
+  uint64_t waiting = 0;
+  for (const Past::Span& span : past.take_let_go()) waiting += span.weight;
+  CHECK(waiting > 0);
+  CHECK(waiting + past.weight() <= 25'000);
+  CHECK(past.take_let_go().empty());
   // More than the bound at once: nothing is kept, and nothing breaks.
   past.begin(51);
   past.keep(dir);
