@@ -179,6 +179,11 @@ bool lost_its_base(Change& change) {
   return is_lost(change, change.after) || before;
 }
 
+// Perhaps the user's own file that he may not read.
+bool may_be_shut(const std::optional<fs::NodeState>& state) {
+  return state && state->content && (state->mode & 0400) == 0;
+}
+
 // Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
                    std::vector<Change>* unchanged) {
@@ -194,7 +199,7 @@ Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
     if (context.options.stop != nullptr && *context.options.stop)
       return fail_errno(EINTR);
     // A patch alone reads the base only when it is written.
-    if (change.drift) (void)lost_its_base(change);
+    if (change.drift || may_be_shut(change.before)) (void)lost_its_base(change);
     auto examined = examine(change, context);
     if (!examined && lost_its_base(change)) examined = examine(change, context);
     TRY_CTX(std::move(examined),

@@ -114,6 +114,11 @@ Result<FdHandle> RealContent::handle() const {
   if (!fd && is_absence(fd.error()))
     return std::unexpected(
         Error(Code::kDrift, path_ + " is gone from the real tree", EIO));
+  // A file of the user's own that he may not read: what it was cannot be known,
+  // and nothing else is to fail for that.
+  if (!fd && fd.error().err() == EACCES)
+    return std::unexpected(Error(
+        Code::kDrift, path_ + " cannot be read in the real tree", EACCES));
   if (!fd) return std::unexpected(std::move(fd).error().context(path_));
   sys::Stat st = TRY(sys::fstat(fd->get()));
   if (!(identity_of(st) == identity_) || !S_ISREG(st.mode))
