@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <future>
 
 #include "base/log.h"
 #include "base/sys_file.h"
@@ -119,17 +118,14 @@ Status Session::open_trees(const CoreContext& context) {
                       .tracked = tracked_by_git(workspace_)};
   if (shape.read_only_workspace) rules.read_only.push_back("**");
   rules_ = TRY(fs::RuleSet::create(std::move(rules)));
-  home_ = TRY(open_home(draft_dir_.get(), shape.home));
-  // Side by side: each waits for the disk, twice when it is new.
-  auto home_tree = std::async(
-      std::launch::async, [this] { return fs::Tree::open(home_.options()); });
   tree_ = TRY_CTX(fs::Tree::open({.draft_dir = draft_dir_.get(),
                                   .base = base_.get(),
                                   .rules = rules_.get(),
                                   .objects = objects_of(context.layout)}),
                   "cannot open the draft's journal");
-  home_tree_ =
-      TRY_CTX(home_tree.get(), "cannot open the journal of the draft's HOME");
+  home_ = TRY(open_home(draft_dir_.get(), shape.home));
+  home_tree_ = TRY_CTX(fs::Tree::open(home_.options()),
+                       "cannot open the journal of the draft's HOME");
   // A policy that cannot be read stops runs elsewhere; history is then kept.
   if (auto files = read_policy_files(context.layout, nullptr))
     if (auto policy = make_policy(*files, "")) {
