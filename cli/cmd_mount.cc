@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <utility>
@@ -93,11 +94,17 @@ Status remember_place(const draft::Layout& layout, const std::string& id,
   return write_file(dir.get(), draft::kMountedAtFile, path, 0600, Sync::kNo);
 }
 
+// How long the processes of a killed daemon may take to go.
+constexpr auto kLastBreath = std::chrono::seconds(3);
+
 // What a killed daemon left, in our own directory and where it was asked for.
 // One that is about to serve has the lock before it mounts.
 Result<int> clear_left(Context& context, const draft::Draft& d) {
   const draft::Layout& layout = *TRY(context.layout());
-  if (TRY(draft::DraftLock::is_held(layout, d.id))) return 0;
+  auto lock = draft::DraftLock::take(layout, d.id, draft::LockMode::kExclusive,
+                                     kLastBreath);
+  if (!lock && lock.error().err() == EWOULDBLOCK) return 0;
+  draft::DraftLock held = TRY(std::move(lock));
   int cleared = TRY(fs::clear_dead_mount(layout.mount(d.id)));
   Fd dir =
       TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
@@ -191,12 +198,7 @@ void close_or_say(Context& context, const draft::Draft& d) {
 // Its view goes, when it is shown; else what a killed daemon left of it. False:
 // there was nothing.
 Result<bool> take_away(Context& context, const draft::Draft& d) {
-  auto reached = context.daemon(d);
-  // One that cannot go on (another version, a workspace that was replaced) is
-  // asked to end.
-  if (!reached && reached.error().code() == Code::kUnsupported)
-    reached = context.daemon(d, draft::OtherVersion::kEnds);
-  auto client = TRY(std::move(reached));
+  auto client = TRY(context.daemon(d));
   if (!client || client->daemon().mount.empty()) {
     if (client || TRY(clear_left(context, d)) == 0) return false;
     context.out.note("cleared a dead mount");
