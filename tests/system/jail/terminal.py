@@ -63,6 +63,16 @@ class Terminal:
                     continue
                 self.fail("no «%s»" % pattern)
 
+    def sees(self, pattern, seconds):
+        end = time.time() + seconds
+        while time.time() < end:
+            found = re.compile(pattern, re.M).search(self.screen, self.seen)
+            if found:
+                self.seen = found.end()
+                return True
+            self.read(0.1)
+        return False
+
     def fail(self, why):
         print("FAILED: %s\n%s" % (why, self.screen))
         os.kill(self.pid, signal.SIGKILL)
@@ -252,8 +262,15 @@ def vim():
     t.expect(r"\[New\]")
     t.type("ihello\x1b:echo 'lines='.&lines.' columns='.&columns\r")
     t.expect("lines=33 columns=101")
-    t.size(40, 90)
-    t.expect(r"\[39;1H")  # painted anew
+    # vim misses a signal that comes right before it waits for a key, on any
+    # terminal, and hears the next one.
+    for _ in range(5):
+        t.size(40, 90)
+        if t.sees(r"\[39;1H", 4):  # painted anew
+            break
+        t.size(40, 91)
+    else:
+        t.fail("not painted anew")
     t.type(":echo 'lines='.&lines.' columns='.&columns\r")
     t.expect("lines=40 columns=90")
     t.type("\x1a")
