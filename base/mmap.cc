@@ -16,9 +16,14 @@ Result<Mmap> Mmap::map_file(int fd) {
 }
 
 Result<Mmap> Mmap::map(int fd, size_t size, Access access) {
+  return map_at(fd, 0, size, access);
+}
+
+Result<Mmap> Mmap::map_at(int fd, uint64_t offset, size_t size, Access access) {
   if (size == 0) return Mmap();  // mmap refuses an empty range
   int protection = PROT_READ | (access == Access::kWrite ? PROT_WRITE : 0);
-  void* data = ::mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+  void* data = ::mmap(nullptr, size, protection, MAP_SHARED, fd,
+                      static_cast<off_t>(offset));
   if (data == MAP_FAILED) return fail_errno(errno);
   return Mmap(static_cast<std::byte*>(data), size);
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,10 @@ class Mmap {
   // The first `size` bytes; `write` makes a shared writable mapping.
   enum class Access { kRead, kWrite };
   static Result<Mmap> map(int fd, size_t size, Access access);
+  // From `offset`, a multiple of the page size: some devices keep several
+  // memories apart by it.
+  static Result<Mmap> map_at(int fd, uint64_t offset, size_t size,
+                             Access access);
   Mmap(Mmap&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)) {}

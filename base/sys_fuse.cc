@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/sys_file.h"
+#include "base/sys_mount.h"
 
 namespace stoplog::sys {
 namespace {
@@ -218,10 +219,17 @@ Result<std::vector<MountEntry>> list_mounts() {
   return parse_mountinfo(TRY(read_all(fd.get(), uint64_t{64} << 20)));
 }
 
+Result<Fd> open_fuse_abort(unsigned minor) {
+  std::string name = fmt::format("{}/abort", minor);
+  auto shown = openat(AT_FDCWD, "/sys/fs/fuse/connections/" + name, O_WRONLY);
+  if (shown) return shown;
+  auto own = new_mount("fusectl", {}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (!own) return shown;
+  return openat(own->get(), name, O_WRONLY);
+}
+
 Status abort_fuse_connection(unsigned minor) {
-  std::string path =
-      "/sys/fs/fuse/connections/" + std::to_string(minor) + "/abort";
-  Fd fd = TRY(openat(AT_FDCWD, path, O_WRONLY));
+  Fd fd = TRY(open_fuse_abort(minor));
   return write_full(fd.get(), "1");
 }
 

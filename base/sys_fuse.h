@@ -50,8 +50,10 @@ struct MountEntry {
 };
 Result<std::vector<MountEntry>> list_mounts();
 std::vector<MountEntry> parse_mountinfo(const std::string& text);
-// Writes to /sys/fs/fuse/connections/MINOR/abort: allowed to the connection's
-// owner. ENOENT where fusectl is not mounted or the connection is gone.
+// MINOR/abort of fusectl, open to be written to: allowed to the connection's
+// owner. ENOENT where the connection is gone, or fusectl is not mounted at
+// /sys/fs/fuse/connections and we may not mount one for ourselves.
+Result<Fd> open_fuse_abort(unsigned minor);
 Status abort_fuse_connection(unsigned minor);
 // Gives the calling thread a descriptor table of its own in which `kept` alone
 // is open: what the rest of the process closes by dying is then closed, though

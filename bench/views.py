@@ -18,6 +18,21 @@ import time
 from bed import sh
 
 
+# Whether FUSE mounts made from now on may use io_uring.
+SWITCH = "/sys/module/fuse/parameters/enable_uring"
+
+
+def switch(to):
+    """Sets it; what it was, or None where it cannot be set."""
+    if not os.access(SWITCH, os.W_OK):
+        return None
+    with open(SWITCH, encoding="ascii") as f:
+        before = f.read().strip()
+    with open(SWITCH, "w", encoding="ascii") as f:
+        f.write(to)
+    return before
+
+
 class Native:
     """A plain copy on the same file system."""
     name = "native"
@@ -94,6 +109,7 @@ class Stoplog:
     """`stoplog mount` over the lower tree, with state of its own."""
     name = "stoplog"
     shows_lower = True
+    rings = "N"
 
     def __init__(self, options):
         self.program = options.stoplog
@@ -126,7 +142,12 @@ class Stoplog:
         self.prepare(at)
         merged = os.path.join(at, "merged")
         os.mkdir(merged)
-        self.call("mount", merged)
+        before = switch(self.rings)
+        try:
+            self.call("mount", merged)
+        finally:
+            if before:
+                switch(before)
         if not os.path.ismount(merged):
             raise OSError(f"`stoplog mount` succeeded, but {merged} is no mount")
         return merged
@@ -156,6 +177,18 @@ class Stoplog:
             except OSError:
                 pass
         return pids
+
+
+class StoplogRings(Stoplog):
+    """The same, its requests over io_uring: the kernel's switch is on while it
+    mounts, and off while the one above does."""
+    name = "stoplog+uring"
+    rings = "Y"
+
+    def unavailable(self):
+        if not os.access(SWITCH, os.W_OK):
+            return "this kernel has no FUSE over io_uring, or this is not root"
+        return super().unavailable()
 
 
 class Floor:
@@ -191,4 +224,4 @@ class Floor:
         os.rmdir(self.at)
 
 
-ALL = [Native, KernelOverlay, FuseOverlay, Stoplog, Floor]
+ALL = [Native, KernelOverlay, FuseOverlay, Stoplog, StoplogRings, Floor]

@@ -82,6 +82,7 @@ Result<int> run(Context& context, const Args& args) {
   checks.insert(checks.end(), probe.checks.begin(), probe.checks.end());
   auto workspace = context.workspace();
   checks.push_back(check_watches());
+  checks.push_back(check_rings());
   checks.push_back(
       check_reflink(layout, workspace ? (*workspace)->path : std::string()));
   checks.push_back(check_space(layout));

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/sys_file.h"
 #include "base/sys_fuse.h"
 #include "base/sys_inotify.h"
+#include "base/sys_uring.h"
 #include "base/temp_file.h"
 #include "draft/store.h"
 #include "draft/sweep.h"
@@ -106,6 +108,17 @@ Check check_watches() {
   return judge_watches(
       {.watches = watches ? *watches : 0,
        .instances = number_in("/proc/sys/fs/inotify/max_user_instances")});
+}
+
+Check check_rings() {
+  constexpr uint64_t kFusectl = 0x65735543;
+  struct statfs st{};
+  bool fusectl = ::statfs("/sys/fs/fuse/connections", &st) == 0 &&
+                 static_cast<uint64_t>(st.f_type) == kFusectl;
+  return judge_rings(
+      {.there = ::access("/sys/module/fuse/parameters/enable_uring", F_OK) == 0,
+       .on = sys::fuse_offers_uring(),
+       .can_abort = fusectl || ::geteuid() == 0});
 }
 
 Check check_reflink(const draft::Layout& layout, const std::string& workspace) {

@@ -16,6 +16,7 @@ jail::Check check_fuse();
 jail::Check check_fusermount();
 jail::Check check_watches();
 // `workspace`: whose files would be pinned; "" when there is none.
+jail::Check check_rings();
 jail::Check check_reflink(const draft::Layout& layout,
                           const std::string& workspace);
 jail::Check check_space(const draft::Layout& layout);

@@ -112,6 +112,25 @@ Check judge_reflink(bool clones) {
              "the state on the same one");
 }
 
+// Slower at most, and off wherever nobody turned it on: no warning either.
+Check judge_rings(const RingFacts& facts) {
+  constexpr const char* kSlower = ": small file operations take longer";
+  if (!facts.there)
+    return well(
+        "io_uring",
+        std::string("not in this kernel for FUSE (Linux 6.14)") + kSlower);
+  if (!facts.on)
+    return bad("io_uring", Verdict::kOk, std::string("off for FUSE") + kSlower,
+               "as root: echo Y >/sys/module/fuse/parameters/enable_uring");
+  if (!facts.can_abort)
+    return bad("io_uring", Verdict::kOk,
+               std::string("not used: a mount whose daemon died could not be "
+                           "ended") +
+                   kSlower,
+               "as root: mount -t fusectl none /sys/fs/fuse/connections");
+  return well("io_uring", "file operations stay on their processor");
+}
+
 Check judge_space(const SpaceFacts& facts) {
   constexpr uint64_t kMega = 1 << 20;
   if (facts.error != 0)

@@ -37,6 +37,13 @@ jail::Check judge_watches(const WatchFacts& facts);
 // Whether a file of the workspace can be had in the state without copying.
 jail::Check judge_reflink(bool clones);
 
+struct RingFacts {
+  bool there = false;      // the kernel has FUSE over io_uring
+  bool on = false;         // and root has turned it on
+  bool can_abort = false;  // a dead connection of this user's
+};
+jail::Check judge_rings(const RingFacts& facts);
+
 struct SpaceFacts {
   std::string place;
   int error = 0;  // it could not be told

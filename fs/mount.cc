@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/sys_process.h"
@@ -126,27 +127,42 @@ void MountServer::Impl::expire_all() {
 ssize_t MountServer::Impl::write_reply(const iovec* parts, int count) {
   if (count < 1 || parts[0].iov_len < sizeof(fuse_out_header))
     return ::writev(mounted.device.get(), parts, count);
+  const CurrentRequest& current = current_request();
+  if (current.slot != nullptr) return current.slot->reply(parts, count);
   fuse_out_header header{};
   std::memcpy(&header, parts[0].iov_base, sizeof header);
-  int device = current_request().device;
   bool is_init = header.unique != 0 && header.unique == init_unique &&
                  header.error == 0 && count == 2 &&
                  parts[1].iov_len >= sizeof(fuse_init_out);
-  if (!is_init) return ::writev(device, parts, count);
+  if (!is_init) return ::writev(current.device, parts, count);
   init_unique = 0;
   fuse_init_out out{};
   std::memcpy(&out, parts[1].iov_base, sizeof out);
-  uint32_t extra = wire::extra_init_flags(init_offered);
-  out.flags |= extra;
+  return answer_init(parts, out);
+}
+
+// With rings in the answer the kernel sends nothing before they are there.
+ssize_t MountServer::Impl::answer_init(const iovec* parts, fuse_init_out out) {
+  uint64_t extra = wire::extra_init_flags(init_offered);
+  if (rings) extra |= init_offered & ring::kInitFlag;
+  wire::add_init_flags(out, extra);
   setxattr_ext = (extra & FUSE_SETXATTR_EXT) != 0;
   iovec amended[2] = {parts[0], {&out, sizeof out}};
-  return ::writev(device, amended, 2);
+  ssize_t written = ::writev(current_request().device, amended, 2);
+  if (rings && written >= 0 && (extra & ring::kInitFlag) != 0)
+    rings->go();
+  else if (rings)
+    rings->stop();
+  return written;
 }
 
 void MountServer::Impl::serve(const ReaderPool::Request& from) {
-  std::span<std::byte> request = from.bytes;
+  current_request().device = from.device;
+  serve_bytes(from.bytes);
+}
+
+void MountServer::Impl::serve_bytes(std::span<std::byte> request) {
   CurrentRequest& current = current_request();
-  current.device = from.device;
   current.raw = wire::Raw(request);
   current.setxattr_flags = 0;
   if (!current.raw.valid()) return;
@@ -154,7 +170,7 @@ void MountServer::Impl::serve(const ReaderPool::Request& from) {
   ++counts[header.opcode < wire::kOpcodes ? header.opcode : 0];
   if (header.opcode == FUSE_INIT) {
     init_unique = header.unique;
-    init_offered = current.raw.argument<fuse_init_in>().flags;
+    init_offered = wire::offered_flags(current.raw.argument<fuse_init_in>());
   }
   if (serve_raw(current.raw)) return;
   size_t size = request.size();
@@ -170,6 +186,26 @@ void MountServer::Impl::serve(const ReaderPool::Request& from) {
   // After INIT, which sets it back. A user may not, and reads a little slower.
   if (header.opcode == FUSE_INIT && mounted.minor != 0)
     static_cast<void>(sys::set_read_ahead(mounted.minor, 1024));
+}
+
+// Only where a dead daemon's connection can be aborted: what is in a ring's
+// hands ends in no other way.
+void MountServer::Impl::prepare_rings() {
+  if (!guard.can_abort()) return;
+  rings = std::make_unique<RingPool>(RingPool::Options{
+      .device = fuse_session_fd(session),
+      .payload = kMostContent,
+      .position = [this] { return pool->position(); },
+      .serve =
+          [this](RingSlot& slot, std::span<std::byte> request) {
+            current_request().slot = &slot;
+            serve_bytes(request);
+          },
+      .log = [this](std::string_view line) { log(line); }});
+  if (auto ready = rings->prepare(); !ready) {
+    log("requests come from the device alone: " + ready.error().text());
+    rings.reset();
+  }
 }
 
 MountServer::MountServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -214,7 +250,10 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
   }
   impl->session = *session;
   static_cast<void>(reader.release());  // the session closes it
-  impl->guard = TRY(MountGuard::start(impl->mounted.device.get()));
+  impl->guard =
+      TRY(MountGuard::start(impl->mounted, o.rings && sys::fuse_offers_uring()
+                                               ? MountGuard::Abort::kIfPossible
+                                               : MountGuard::Abort::kNo));
   tree.set_observer(impl.get());
   return std::unique_ptr<MountServer>(new MountServer(std::move(impl)));
 }
@@ -237,7 +276,13 @@ Status MountServer::start() {
           },
       .send = [self](const Invalidation& what) { self->send(what); },
       .tick = [self] { return self->pool->tick(); },
-      .oldest_busy = [self] { return self->pool->oldest_busy(); }});
+      .oldest_busy =
+          [self] {
+            uint64_t oldest = self->pool->oldest_busy();
+            return self->rings ? std::min(oldest, self->rings->oldest_busy())
+                               : oldest;
+          }});
+  self->prepare_rings();
   TRY(self->pool->start());
   self->notifier->start();
   if (self->watch) TRY(self->watch->start());
@@ -252,6 +297,7 @@ void MountServer::stop() {
   // Readers last: a notification may wait for a request in flight.
   if (impl_->watch) impl_->watch->stop();
   if (impl_->notifier) impl_->notifier->stop();
+  if (impl_->rings) impl_->rings->stop();
   if (impl_->pool) impl_->pool->stop();
   impl_->polled.reset();  // the connection ends with its last device
   impl_->guard.end();
@@ -281,6 +327,10 @@ uint64_t MountServer::total_requests() const {
   uint64_t total = 0;
   for (const auto& count : impl_->counts) total += count;
   return total - impl_->counts[FUSE_FORGET] - impl_->counts[FUSE_BATCH_FORGET];
+}
+
+bool MountServer::over_rings() const {
+  return impl_->rings && impl_->rings->serves();
 }
 
 WatchStats MountServer::watch_stats() const {

@@ -38,6 +38,7 @@ struct ServeOptions {
   IdMap ids = IdMap::identity();
   bool watch = true;          // off: answers about the real tree live a second
   uint64_t most_watches = 0;  // 0: a quarter of the user's
+  bool rings = true;  // io_uring where the kernel offers it (fs/mount_ring.h)
   Observer* observer = nullptr;  // drift and denials; may be null
   // One line each, never more than a few a second. Null: stderr.
   std::function<void(std::string_view)> log;
@@ -67,6 +68,8 @@ class MountServer {
   std::map<std::string, uint64_t> request_counts() const;
   // The same without FORGET and BATCH_FORGET, which come when they please.
   uint64_t total_requests() const;
+  // Whether they come over io_uring.
+  bool over_rings() const;
   WatchStats watch_stats() const;
   // What this process reads is counted apart: nobody asked for it. From any
   // thread.

@@ -79,9 +79,15 @@ void answer_entry(fuse_req_t req, NodeId parent, Ask ask) {
   if (fuse_reply_entry(req, &answer->shown) != 0) self.forget(answer->id, 1);
 }
 
-// A reply buffer of this thread, at least `size` long.
+// A reply buffer of this request, at least `size` long; the same one again for
+// the same or a smaller size.
 inline char* scratch(size_t size) {
-  auto& buffer = current_request().scratch;
+  CurrentRequest& current = current_request();
+  if (current.slot != nullptr) {
+    auto room = current.slot->room();
+    if (room.size() >= size) return reinterpret_cast<char*>(room.data());
+  }
+  auto& buffer = current.scratch;
   if (buffer.size() < size) buffer.resize(size);
   return buffer.data();
 }

@@ -21,14 +21,19 @@
 #include "fs/mount_guard.h"
 #include "fs/mount_notify.h"
 #include "fs/mount_pool.h"
+#include "fs/mount_ring.h"
 #include "fs/mount_wire.h"
 
 namespace stoplog::fs {
 
+// Of one request or answer; libfuse asks for as many pages.
+inline constexpr unsigned kMostContent = 1u << 20;
+
 // Of the request that this thread serves.
 struct CurrentRequest {
   wire::Raw raw;
-  int device = -1;  // that it came from, and where its answer goes
+  int device = -1;           // that it came from, and where its answer goes
+  RingSlot* slot = nullptr;  // or this
   uint32_t setxattr_flags = 0;
   std::vector<char> scratch;  // replies of READ and READDIR; kept
 };
@@ -47,6 +52,9 @@ struct MountServer::Impl : Observer {
   std::atomic<uint64_t> warmed_bytes{0};
 
   void serve(const ReaderPool::Request& from);
+  void serve_bytes(std::span<std::byte> request);
+  void prepare_rings();
+  ssize_t answer_init(const iovec* parts, fuse_init_out out);
   bool serve_raw(const wire::Raw& raw);
   ssize_t write_reply(const iovec* parts, int count);
   void send(const Invalidation& what);
@@ -78,9 +86,10 @@ struct MountServer::Impl : Observer {
   std::unique_ptr<Notifier> notifier;
   Fd polled;  // a clone of the device whose reads do not block, if possible
   std::unique_ptr<ReaderPool> pool;
+  std::unique_ptr<RingPool> rings;  // null: all comes from the device
   std::array<std::atomic<uint64_t>, wire::kOpcodes> counts{};
   std::atomic<uint64_t> init_unique{0};
-  std::atomic<uint32_t> init_offered{0};
+  std::atomic<uint64_t> init_offered{0};  // flags and flags2
   std::atomic<bool> setxattr_ext{false};
   bool started = false;
   bool stopped = false;

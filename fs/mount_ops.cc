@@ -28,8 +28,8 @@ void op_init(void* userdata, fuse_conn_info* conn) {
   // only where no watch reports changes.
   if (!self.watch) want |= FUSE_CAP_AUTO_INVAL_DATA;
   conn->want = want & conn->capable;
-  conn->max_write = 1u << 20;
-  conn->max_readahead = 1u << 20;
+  conn->max_write = kMostContent;
+  conn->max_readahead = kMostContent;
   conn->max_background = 64;
   conn->congestion_threshold = 48;
   conn->time_gran = 1;

@@ -17,7 +17,7 @@ void op_read(fuse_req_t req, fuse_ino_t node, size_t size, off_t offset,
     return read;
   });
   if (got)
-    fuse_reply_buf(req, current_request().scratch.data(), *got);
+    fuse_reply_buf(req, scratch(*got), *got);
   else
     fuse_reply_err(req, got.error().errno_or_eio());
 }

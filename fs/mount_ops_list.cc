@@ -47,7 +47,7 @@ void op_readdir(fuse_req_t req, fuse_ino_t dir, size_t size, off_t offset,
         });
   });
   if (used)
-    fuse_reply_buf(req, current_request().scratch.data(), *used);
+    fuse_reply_buf(req, scratch(*used), *used);
   else
     fuse_reply_err(req, used.error().errno_or_eio());
 }
@@ -78,7 +78,7 @@ void op_readdirplus(fuse_req_t req, fuse_ino_t dir, size_t size, off_t offset,
   });
   int refused = 0;
   if (used)
-    refused = fuse_reply_buf(req, current_request().scratch.data(), *used);
+    refused = fuse_reply_buf(req, scratch(*used), *used);
   else
     fuse_reply_err(req, used.error().errno_or_eio());
   if (!used || refused != 0)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/mount_pool.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,29 +14,10 @@
 #include <system_error>
 
 #include "base/proc_stat.h"
+#include "fs/mount_wake.h"
 
 namespace stoplog::fs {
 namespace {
-
-int wake_signal() { return SIGRTMIN + 5; }
-void on_wake(int) {}
-
-// Readers take no signal but the wake: the daemon's own are for its own loop.
-class SignalsHeld {
- public:
-  SignalsHeld() {
-    sigset_t all;
-    sigfillset(&all);
-    sigdelset(&all, wake_signal());
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 // The one that dozes looks this often whether the readers are stuck, and after
 // so many looks without a request sleeps until the next one.
@@ -69,10 +48,7 @@ ReaderPool::~ReaderPool() { stop(); }
 Status ReaderPool::start() {
   ended_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!ended_) return fail_errno(errno);
-  struct sigaction action{};
-  action.sa_handler = on_wake;  // no SA_RESTART: read must return
-  if (::sigaction(wake_signal(), &action, nullptr) < 0)
-    return fail_errno(errno);
+  TRY(allow_wake());
   std::lock_guard lock(mutex_);
   TRY(spawn());    // to read
   return spawn();  // to doze
@@ -263,11 +239,7 @@ void ReaderPool::stop() {
     wake_.notify_all();
   }
   for (auto& worker : ending) {
-    // The signal can come just before the read begins: repeat until it ends.
-    while (!worker->done) {
-      ::pthread_kill(worker->thread.native_handle(), wake_signal());
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
+    interrupt_until(worker->thread, worker->done);
     worker->thread.join();
   }
 }

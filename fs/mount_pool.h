@@ -19,7 +19,7 @@
 // reader of a FUSE device but every poller. With `polled`, a clone of `device`
 // whose reads do not block, a reader may ask there for a while before it
 // sleeps (fs/mount_spin.h). Both are borrowed. stop() interrupts readers by a
-// signal that has no other meaning (SIGRTMIN + 5).
+// signal (fs/mount_wake.h).
 //
 // `serve` is called from many threads and must not throw; an answer goes to
 // the device that the request came from.
@@ -73,6 +73,8 @@ class ReaderPool {
   bool has_ended() const { return gone_.load(); }
 
   uint64_t tick() { return sequence_.fetch_add(1); }
+  // What a request that begins now is as old as; for who serves beside.
+  uint64_t position() const { return sequence_.load(); }
   uint64_t oldest_busy() const;
   int threads() const;
 

@@ -123,10 +123,21 @@ bool Raw::is_writeback() const {
          (argument<fuse_write_in>().write_flags & FUSE_WRITE_CACHE) != 0;
 }
 
-uint32_t extra_init_flags(uint32_t offered) {
+uint64_t extra_init_flags(uint64_t offered) {
   // Without V2 every write asks GETXATTR security.capability first: 70-100 us
   // against 4.
   return offered & (FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT);
+}
+
+uint64_t offered_flags(const fuse_init_in& in) {
+  uint64_t upper = (in.flags & FUSE_INIT_EXT) != 0 ? in.flags2 : 0;
+  return in.flags | upper << 32;
+}
+
+void add_init_flags(fuse_init_out& out, uint64_t flags) {
+  out.flags |= static_cast<uint32_t>(flags);
+  out.flags2 |= static_cast<uint32_t>(flags >> 32);
+  if (flags >> 32 != 0) out.flags |= FUSE_INIT_EXT;
 }
 
 Stripped strip_setxattr_ext(std::span<std::byte> bytes) {

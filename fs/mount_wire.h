@@ -54,8 +54,11 @@ class Raw {
   std::span<const std::byte> bytes_;
 };
 
-// What we want beyond libfuse's knowledge, of what the kernel offered.
-uint32_t extra_init_flags(uint32_t offered);
+// What we want beyond libfuse's knowledge, of what the kernel offered; flags2
+// are the upper half.
+uint64_t extra_init_flags(uint64_t offered);
+uint64_t offered_flags(const fuse_init_in& in);
+void add_init_flags(fuse_init_out& out, uint64_t flags);
 
 // A SETXATTR with the extended struct becomes one with the plain struct, in
 // place; returns the flags it carried (FUSE_SETXATTR_ACL_KILL_SGID).

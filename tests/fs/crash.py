@@ -17,7 +17,8 @@ import time
 
 from cost import Daemon
 
-GONE = (errno.ENOTCONN, errno.ECONNABORTED)
+# The last: of a request that a thread died with before it had it (io_uring).
+GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED)
 
 
 def ignore_death(function, *args):

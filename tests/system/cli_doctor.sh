@@ -38,7 +38,7 @@ end_daemons() {
 workspace
 works sl
 for name in kernel fuse fusermount3 namespaces apparmor seccomp landlock \
-  cgroups jail inotify reflink space state workspace; do
+  cgroups jail inotify io_uring reflink space state workspace; do
   jq -e --arg name "$name" '[.checks[].name] | index($name)' "$T/json" \
     >/dev/null || fail "no word of $name"
 done

@@ -5,10 +5,11 @@
 //       [--jail UID:GID --owner UID:GID] [--no-watch] [--most-watches N]
 //       [--hide GLOB] [--mask GLOB] [--read-only GLOB] [--deny GLOB]
 //       [--default-masks] [--quota BYTES] [--allow-other] [--no-background]
+//       [--no-rings]
 //
 // Prints "ready" once it serves, then answers one line of stdout for each line
-// of stdin: counts, total, watch, stats, drain, mark NAME, rollback N, fsync,
-// checkpoint, settle, drift, denials, quit. Ends at end of file.
+// of stdin: counts, total, way, watch, stats, drain, mark NAME, rollback N,
+// fsync, checkpoint, settle, drift, denials, quit. Ends at end of file.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -108,6 +109,8 @@ Result<Arguments> parse(std::vector<std::string> words) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--no-watch")
       out.serve.watch = false;
+    else if (words[i] == "--no-rings")
+      out.serve.rings = false;
     else if (words[i] == "--allow-other")
       allow_other = true;
     else if (words[i] == "--default-masks")
@@ -164,6 +167,8 @@ class Session {
     if (word == "counts") return counts();
     if (word == "total") return std::to_string(server_.total_requests());
     if (word == "watch") return watch();
+    if (word == "way")
+      return std::string(server_.over_rings() ? "rings" : "device");
     if (word == "stats") return stats();
     if (word == "drain") return std::string(server_.drain() ? "ok" : "late");
     if (word == "drift") return joined(heard_.drifts);

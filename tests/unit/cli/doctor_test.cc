@@ -66,6 +66,15 @@ TEST_CASE("few watches or instances: edits show late") {
   says(judge_watches({}), Verdict::kWarn, "0 watches", "sysctl");
 }
 
+TEST_CASE("io_uring is told with what turns it on and is no reason to worry") {
+  is_well(judge_rings({.there = true, .on = true, .can_abort = true}));
+  says(judge_rings({.there = true, .on = false, .can_abort = true}),
+       Verdict::kOk, "off for FUSE", "enable_uring");
+  says(judge_rings({.there = true, .on = true, .can_abort = false}),
+       Verdict::kOk, "not used", "fusectl");
+  CHECK(judge_rings({}).verdict == Verdict::kOk);
+}
+
 TEST_CASE("reflink is told, never a reason to worry") {
   is_well(judge_reflink(true));
   says(judge_reflink(false), Verdict::kOk, "copied in the background", "XFS");

@@ -104,3 +104,20 @@ TEST_CASE("a notification carries its own length and the name ends with NUL") {
   CHECK(body.flags == uint32_t{FUSE_EXPIRE_ONLY});
   CHECK(bytes.ends_with(std::string_view("name\0", 5)));
 }
+
+TEST_CASE("flags of both halves are asked for as they were offered") {
+  fuse_init_in in{};
+  in.flags = FUSE_SETXATTR_EXT;
+  in.flags2 = 1u << 9;
+  CHECK(wire::offered_flags(in) == FUSE_SETXATTR_EXT);
+  in.flags |= FUSE_INIT_EXT;
+  CHECK(wire::offered_flags(in) ==
+        (uint64_t{1} << 41 | FUSE_INIT_EXT | FUSE_SETXATTR_EXT));
+  fuse_init_out out{};
+  wire::add_init_flags(out, FUSE_SETXATTR_EXT);
+  CHECK(out.flags == FUSE_SETXATTR_EXT);
+  CHECK(out.flags2 == 0);
+  wire::add_init_flags(out, uint64_t{1} << 41);
+  CHECK(out.flags == (FUSE_SETXATTR_EXT | FUSE_INIT_EXT));
+  CHECK(out.flags2 == 1u << 9);
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Requests over io_uring, where root has allowed that: everything is as over the
+# device, as root and as a user, and a killed daemon leaves nothing hanging.
+# Where a dead connection could not be aborted they do not go that way.
+# ctest: serial
+# ctest: timeout 600
+. "$(dirname "$0")/lib.sh" || exit 1
+. "$TOP/tests/fs/mount.sh"
+needs python3
+needs_fuse
+[ "$(id -u)" -eq 0 ] || skip 'only root turns io_uring for FUSE on'
+switch=/sys/module/fuse/parameters/enable_uring
+[ -e "$switch" ] || skip 'this kernel has no FUSE over io_uring'
+
+before=$(cat "$switch")
+trap 'status=$?; set +e; echo "$before" >"$switch"; (exit "$status")
+clean_up' EXIT
+way() {
+  mkdir -p "$T/b"
+  fs_mount "$T/b" "$T/m" "$@"
+  ls "$T/m" # what is asked waits until the kernel knows the way
+  local got
+  got=$(fs_ask way)
+  fs_unmount
+  rm -rf "$T/b" "$T/m" "$T/m.draft"
+  echo "$got"
+}
+through_fusermount() { same "$WANT" "$(way --way fusermount)"; }
+
+echo N >"$switch"
+same device "$(way)"
+echo Y >"$switch"
+same rings "$(way)"
+same device "$(way --no-rings)"
+# A user's mount is aborted through fusectl alone.
+umount /sys/fs/fuse/connections 2>/dev/null || true
+WANT=device run_as_user through_fusermount
+mount -t fusectl none /sys/fs/fuse/connections
+WANT=rings run_as_user through_fusermount
+
+for suite in semantics stuck crash cost; do
+  env -u STOPLOG_TEST_INSIDE bash "$TOP/tests/system/fs_$suite.sh"
+done
+SEEDS=7 env -u STOPLOG_TEST_INSIDE bash "$TOP/tests/system/fs_fuzz.sh"
