@@ -10,6 +10,7 @@
 // or one table for both, such a mount hangs until somebody aborts it.
 #include "fs/mount.h"
 
+#include <sys/mount.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -201,7 +202,12 @@ void MountServer::Impl::prepare_rings() {
             current_request().slot = &slot;
             serve_bytes(request);
           },
-      .log = [this](std::string_view line) { log(line); }});
+      .log = [this](std::string_view line) { log(line); },
+      .failed =
+          [this] {
+            if (!sys::abort_fuse_connection(mounted.minor))
+              static_cast<void>(sys::umount(mounted.path, MNT_FORCE));
+          }});
   if (auto ready = rings->prepare(); !ready) {
     log("requests come from the device alone: " + ready.error().text());
     rings.reset();

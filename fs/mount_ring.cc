@@ -54,8 +54,7 @@ Status RingPool::prepare() {
     ++spawned;
   }
   changed_.wait(lock, [&] { return prepared_ + failed_ == spawned; });
-  if (failed_ > 0)
-    return fail(Code::kUnsupported, "an io_uring cannot be made");
+  if (failed_ > 0) return fail(Code::kUnsupported, "{}", why_);
   stage_ = Stage::kReady;
   return {};
 }
@@ -92,17 +91,21 @@ void RingPool::run(Worker& self) {
   self.tid = ::gettid();
   // Not allowed to be there: it serves from elsewhere, as well.
   if (self.bound) static_cast<void>(sys::bind_thread(self.queues.front()));
-  if (auto served = serve_queues(self); !served && !stopping_ && options_.log)
-    options_.log("io_uring: " + served.error().message());
+  auto served = serve_queues(self);
+  if (!served && serves()) {
+    options_.log("io_uring: " + served.error().text());
+    options_.failed();
+  }
   self.done = true;
 }
 
 // False: there is nothing to serve.
-bool RingPool::ready(bool made) {
+bool RingPool::ready(const std::optional<Error>& failed) {
   std::unique_lock lock(mutex_);
-  ++(made ? prepared_ : failed_);
+  ++(failed ? failed_ : prepared_);
+  if (failed) why_ = failed->text();
   changed_.notify_all();
-  if (!made) return false;
+  if (failed) return false;
   changed_.wait(lock, [&] {
     return stage_ == Stage::kServing || stage_ == Stage::kStopping;
   });
@@ -122,10 +125,7 @@ Status RingPool::serve_queues(Worker& self) {
     else
       failed = std::move(slot).error();
   }
-  if (!ready(!failed)) {
-    if (failed) return std::unexpected(std::move(*failed));
-    return {};
-  }
+  if (!ready(failed)) return {};
   auto submit = [&](uint32_t op, size_t i) -> Status {
     ring::Command argument{};
     argument.queue = self.queues[i];

@@ -30,7 +30,9 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -51,6 +53,8 @@ class RingPool {
     std::function<uint64_t()> position;
     std::function<void(RingSlot&, std::span<std::byte>)> serve;
     std::function<void(std::string_view)> log;
+    // A thread that cannot go on: without it requests would wait for ever.
+    std::function<void()> failed;
   };
   explicit RingPool(Options options);
   ~RingPool();
@@ -88,7 +92,7 @@ class RingPool {
   void run(Worker& self);
   Status serve_queues(Worker& self);
   void serve_one(Worker& self, RingSlot& slot, Queue& queue);
-  bool ready(bool made);
+  bool ready(const std::optional<Error>& failed);
   void grow();
   bool grow_once();
   bool all_blocked(uint16_t queue) const;  // mutex_ held
@@ -103,6 +107,7 @@ class RingPool {
   std::condition_variable look_;
   Stage stage_ = Stage::kPreparing;
   int prepared_ = 0, failed_ = 0;
+  std::string why_;
   std::list<std::unique_ptr<Worker>> workers_;
   std::thread grower_;
 };

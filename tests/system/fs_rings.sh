@@ -7,7 +7,7 @@
 # ctest: timeout 600
 . "$(dirname "$0")/lib.sh" || exit 1
 . "$TOP/tests/fs/mount.sh"
-needs python3
+needs python3 strace
 needs_fuse
 [ "$(id -u)" -eq 0 ] || skip 'only root turns io_uring for FUSE on'
 switch=/sys/module/fuse/parameters/enable_uring
@@ -33,6 +33,24 @@ same device "$(way)"
 echo Y >"$switch"
 same rings "$(way)"
 same device "$(way --no-rings)"
+# Where a ring cannot be made the device serves; one that fails later ends the
+# mount, for whoever asks would wait for ever.
+broken() {
+  printf '#!/bin/sh\nexec strace -f -qqq -o "%s" -e trace=io_uring_setup,io_uring_enter -e inject=%s "%s" "$@"\n' \
+    "$T/trace" "$1" "$BUILD/tests/fsd" >"$T/fsd"
+  chmod +x "$T/fsd"
+  FSD=$T/fsd
+}
+broken io_uring_setup:error=EPERM
+same device "$(way)"
+broken io_uring_enter:error=ENOMEM
+mkdir "$T/b"
+fs_mount "$T/b" "$T/m" 2>"$T/said"
+not timeout -s KILL 60 ls "$T/m" 2>/dev/null
+grep -q 'io_uring: cannot submit' "$T/said" || fail "$(cat "$T/said")"
+fs_unmount
+rm -rf "$T/b" "$T/m" "$T/m.draft"
+FSD=$BUILD/tests/fsd
 # A user's mount is aborted through fusectl alone.
 umount /sys/fs/fuse/connections 2>/dev/null || true
 WANT=device run_as_user through_fusermount
