@@ -178,6 +178,8 @@ Status close_committed(Context& context, const draft::Draft& d) {
   Globals globals = context.globals();
   globals.workspace = d.workspace;
   Context there(globals, context.out);
+  auto directory = there.workspace();
+  if (!directory || !d.stands_over(**directory)) return {};
   Opened opened = TRY(open_draft(there, d, {.only_marks = true}));
   bool is_named = std::ranges::any_of(opened.marks, [](const fs::Mark& mark) {
     return mark.kind == fs::MarkKind::kNamed;
@@ -198,7 +200,8 @@ void close_or_say(Context& context, const draft::Draft& d) {
 // Its view goes, when it is shown; else what a killed daemon left of it. False:
 // there was nothing.
 Result<bool> take_away(Context& context, const draft::Draft& d) {
-  auto client = TRY(context.daemon(d));
+  // One over a directory that was replaced goes like any other.
+  auto client = TRY(context.daemon(d, draft::OtherVersion::kAsked));
   if (!client || client->daemon().mount.empty()) {
     if (client || TRY(clear_left(context, d)) == 0) return false;
     context.out.note("cleared a dead mount");
@@ -215,16 +218,29 @@ Result<bool> take_away(Context& context, const draft::Draft& d) {
   return true;
 }
 
+// Where both are given, they must be of one draft.
+Status check_draft(const Context& context, const draft::Draft& d,
+                   const std::string& path) {
+  const auto& wanted = context.globals().draft;
+  if (!wanted || *wanted == d.name || *wanted == d.id) return {};
+  return fail(Code::kUsage, "what is mounted at '{}' is draft '{}', not '{}'",
+              escape(path), d.name, escape(*wanted));
+}
+
 Result<bool> take_away_at(Context& context, const std::string& path) {
-  for (const ShownView& view : TRY(shown_views(context, Where::kEverywhere)))
-    if (view.mount == path) return take_away(context, view.draft);
+  for (const ShownView& view : TRY(shown_views(context, Where::kEverywhere))) {
+    if (view.mount != path) continue;
+    TRY(check_draft(context, view.draft, path));
+    return take_away(context, view.draft);
+  }
   // Dead, perhaps.
   for (const draft::Draft& d : TRY(TRY(context.store())->list())) {
     const draft::Layout& layout = *TRY(context.layout());
     auto place = sys::read_file(
         AT_FDCWD, layout.draft(d.id) + "/" + draft::kMountedAtFile, PATH_MAX);
-    if (layout.mount(d.id) == path || (place && *place == path))
-      return take_away(context, d);
+    if (layout.mount(d.id) != path && !(place && *place == path)) continue;
+    TRY(check_draft(context, d, path));
+    return take_away(context, d);
   }
   return fail(Code::kUsage, "no view is mounted at '{}'", escape(path));
 }

@@ -12,7 +12,7 @@ Result<std::vector<ShownView>> shown_views(Context& context, Where where) {
                                   : TRY(store.list(*TRY(context.workspace())));
   std::vector<ShownView> views;
   for (draft::Draft& d : drafts) {
-    auto client = context.daemon(d);
+    auto client = context.daemon(d, draft::OtherVersion::kAsked);
     if (!client || !*client || (**client).daemon().mount.empty()) continue;
     views.push_back({std::move(d), (**client).daemon().mount});
   }

@@ -118,7 +118,8 @@ Result<std::optional<Client>> Client::connect(const Layout& layout,
   }
   Client client(std::move(*socket));
   auto hello = client.say_hello(ahead);
-  if (hello && !client.welcome_.stale) return client;
+  if (hello && (!client.welcome_.stale || other == OtherVersion::kAsked))
+    return client;
   // It went away between connect and hello: idle, or killed.
   if (!hello && went_away(hello.error())) return std::nullopt;
   if (!hello && hello.error().code() != Code::kUnsupported)

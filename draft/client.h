@@ -40,8 +40,10 @@ struct StartOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(20);
 };
 
-// What becomes of a daemon of another protocol that is at work.
-enum class OtherVersion { kStays, kEnds };
+// What becomes of a daemon of another protocol, or over a directory that was
+// replaced, that is at work. kAsked: of the second kind, it is the one that is
+// wanted; of the first, as kStays.
+enum class OtherVersion { kStays, kEnds, kAsked };
 
 // What is asked for with the hello, one wait less. Any other request drops it.
 enum class Ahead { kNothing, kBarrier };

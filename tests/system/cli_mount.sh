@@ -117,6 +117,13 @@ of_another_draft() {
   sl run --new --quiet -- true
   exits 2 sl unmount 2>"$T/said"
   grep -q "several views are mounted: '$T/one', '$T/two'" "$T/said" || fail "$(cat "$T/said")"
+  # A draft and a place that are not of each other.
+  exits 2 sl -d one unmount "$T/two" 2>"$T/said"
+  grep -q "is draft 'two', not 'one'" "$T/said" || fail "$(cat "$T/said")"
+  mountpoint -q "$T/two" || fail 'the view of another draft was taken away'
+  sl -d two unmount "$T/two"
+  ! mountpoint -q "$T/two" || fail 'still mounted'
+  sl -d two mount "$T/two" >/dev/null
   (cd "$T" && sl unmount two/)
   ! mountpoint -q "$T/two" || fail 'the wrong one'
   mountpoint -q "$T/one" || fail 'both'

@@ -57,3 +57,33 @@ busy() {
   sl unmount
 }
 both_modes busy
+
+# A view of the old one is taken away like any other: by itself, by its draft's
+# name, by its place.
+taken_away() {
+  local top place name how
+  top=$PWD
+  for how in plain name place; do
+    place=$(sl mount)
+    echo "$how" >"$place/written"
+    name=$(names)
+    cd /
+    mv "$top" "$top-moved"
+    mkdir "$top"
+    cd "$top"
+    prints "$place" mount
+    case $how in
+      plain) sl unmount ;;
+      name) sl -d "$name" unmount ;;
+      place) sl unmount "$place" ;;
+    esac
+    not sh -c "mount | grep -q '$place'"
+    prints nothing sh -c '"$STOPLOG" unmount 2>&1 || echo nothing'
+    cd /
+    rmdir "$top"
+    mv "$top-moved" "$top"
+    cd "$top"
+    same "$how" "$(sl cat written)"
+  done
+}
+both_modes taken_away
