@@ -166,6 +166,12 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
   std::vector<fs::BaseChange> base = TRY(base_of(opened, changes));
   Hold hold;  // draft, decisions and record are one
   TRY(rebase_draft(context, opened, opened.view->position(), base));
+  if (TRY(was_rolled_back(context, opened)))
+    return std::unexpected(
+        Error(Code::kDrift,
+              "nothing was discarded: a rollback of the draft that somebody "
+              "had begun came first")
+            .with_hint("look again with `stoplog status`"));
   TRY(change_plan(opened, [&](gate::Plan& plan) -> Status {
     for (const RelPath& path : paths) gate::undecide(plan, path);
     return {};

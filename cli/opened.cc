@@ -212,6 +212,17 @@ Status check_unmoved(Context& context, const Opened& opened) {
   return {};
 }
 
+Result<bool> was_rolled_back(Context& context, const Opened& opened) {
+  Opened now = TRY(open_draft(context, opened.draft,
+                              {.has_turn = true, .only_marks = true}));
+  for (const fs::Mark& mark : now.marks) {
+    if (mark.position <= opened.end) continue;
+    if (mark.kind == fs::MarkKind::kCommit) return false;
+    if (mark.kind == fs::MarkKind::kRollback) return true;
+  }
+  return false;
+}
+
 Status tell_draft(Context& context, Opened& opened,
                   const gate::CommitRecord& record) {
   TRY(rebase_draft(context, opened, record.meta.position,

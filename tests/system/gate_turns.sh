@@ -3,7 +3,7 @@
 # Who waits for whom in one draft: a person who is asked keeps nobody waiting,
 # with a daemon or without; who waited goes on only with what is still there.
 . "$(dirname "$0")/lib.sh" || exit 1
-needs jq git script
+needs jq git script strace pgrep
 needs_fuse
 
 draft_file() { echo "$XDG_STATE_HOME/stoplog/drafts/$(sl drafts --json | jq -r '.drafts[-1].id')/$1"; }
@@ -118,3 +118,30 @@ decisions_cannot_be_written() {
   same m "$(held m)"
 }
 both_modes decisions_cannot_be_written
+
+# A rollback that the daemon finishes after who asked for it, and its turn, are
+# gone, falls between what a discard looked at and what it says to the draft.
+discard_that_a_rollback_overtook() {
+  local lock client tracer got=0
+  sl run --quiet -- sh -c 'echo one >held'
+  sl run --quiet -- sh -c 'echo two >held'
+  lock=$(draft_file turn.lock)
+  # It stops where it reads the policy, the draft being read by then.
+  strace -f -o /dev/null -e trace=openat -P "$XDG_CONFIG_HOME/stoplog/config.toml" \
+    -e inject=openat:signal=STOP:when=1 "$STOPLOG" discard -y held >"$T/out" 2>&1 &
+  tracer=$!
+  eventually sh -c "ps -o stat= --ppid $tracer | grep -qi '^t'"
+  client=$(pgrep -P "$tracer")
+  mv "$lock" "$lock.kept"
+  sl rollback @2 >/dev/null 2>&1
+  mv "$lock.kept" "$lock"
+  kill -CONT "$client"
+  wait "$tracer" || got=$?
+  same 3 "$got" "$(cat "$T/out")"
+  grep -q 'nothing was discarded' "$T/out" || fail "$(cat "$T/out")"
+  same one "$(held held)"
+  same 0 "$(sl log --json | jq '[.entries[] | select(.kind == "discard")] | length')"
+  sl discard -y held >/dev/null
+  same '' "$(sl diff --name-status)"
+}
+both_modes discard_that_a_rollback_overtook
