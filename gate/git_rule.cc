@@ -190,11 +190,41 @@ Node GitRule::plain_node() const {
   return node;
 }
 
+// Nothing here can be approved by its own name: what needs that is left. A
+// directory of the git directory may come already, with a hook that was.
+void GitRule::tame(std::vector<Item>& items, size_t first) {
+  std::set<RelPath> taken;
+  for (size_t i = 0; i < first; ++i) taken.insert(items[i].path);
+  auto is_left = [&](Item& item) {
+    if (taken.contains(item.path)) return true;
+    if (!item.fresh) return false;
+    fs::Type type = item.fresh->type;
+    if (type != fs::Type::kFile && type != fs::Type::kDir &&
+        type != fs::Type::kSymlink) {
+      notes_.push_back(quote_name(item.path.str()) +
+                       " is a special file and was left");
+      return true;
+    }
+    mode_t mode = tame_mode(*item.fresh, item.old);
+    if (mode == item.fresh->mode) return false;
+    notes_.push_back(fmt::format("{}: mode {:04o} instead of {:04o}",
+                                 quote_name(item.path.str()), mode,
+                                 item.fresh->mode));
+    item.fresh->mode = mode;
+    item.rest_held = true;
+    return false;
+  };
+  auto added = items.begin() + static_cast<std::ptrdiff_t>(first);
+  items.erase(std::remove_if(added, items.end(), is_left), items.end());
+}
+
 Status GitRule::prepare(std::vector<Item>& items,
                         const std::set<RelPath>& unlocked) {
+  const size_t first = items.size();
   if (is_whole()) {
     for (const diff::Change& part : row_.git->parts)
       items.push_back(TRY(item_of(part)));
+    tame(items, first);
     return {};
   }
   auto top = TRY(real(row_.path));
@@ -212,6 +242,7 @@ Status GitRule::prepare(std::vector<Item>& items,
     else
       TRY(prepare_plain(items, part));
   }
+  tame(items, first);
   return add_parents(items);
 }
 

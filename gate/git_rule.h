@@ -52,6 +52,7 @@ class GitRule {
                        const std::set<RelPath>& unlocked);
   Status prepare_plain(std::vector<Item>& items, const diff::Change& part);
   Status add_parents(std::vector<Item>& items) const;
+  void tame(std::vector<Item>& items, size_t first);
   Result<std::optional<Standing>> real(const RelPath& path) const;
   Result<std::optional<std::string>> real_text(const RelPath& path,
                                                uint64_t limit) const;

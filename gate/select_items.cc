@@ -145,22 +145,26 @@ class Selector {
                   !needed.contains(change.path) && is_touched(change.path);
       bool alike = change.merges && merges_something(change);
       if (!comes && !goes && !alike) continue;
-      Item item = TRY(item_of(change));
-      if (comes) {
-        mode_t mode = tame_mode(*item.fresh, item.old);
-        item.rest_held = mode != item.fresh->mode;
-        item.fresh->mode = mode;
-      }
-      taken_.insert(item.path);
-      selection_.items.push_back(std::move(item));
+      TRY(take_directory(change, comes));
     }
     // An added directory that is a row of its own, but needed by another.
     for (const Change& change : set_.changes)
       if (change.kind == diff::Kind::kAdded && is_dir(change.after) &&
-          needed.contains(change.path) && !taken_.contains(change.path)) {
-        taken_.insert(change.path);
-        selection_.items.push_back(TRY(item_of(change)));
-      }
+          needed.contains(change.path) && !taken_.contains(change.path))
+        TRY(take_directory(change, true));
+    return {};
+  }
+
+  // It comes or goes with what was approved, itself not by name.
+  Status take_directory(const Change& change, bool comes) {
+    Item item = TRY(item_of(change));
+    if (comes) {
+      mode_t mode = tame_mode(*item.fresh, item.old);
+      item.rest_held = mode != item.fresh->mode;
+      item.fresh->mode = mode;
+    }
+    taken_.insert(item.path);
+    selection_.items.push_back(std::move(item));
     return {};
   }
 

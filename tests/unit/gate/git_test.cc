@@ -315,3 +315,62 @@ TEST_CASE("lock files belong to refs and the index alone") {
   CHECK(is_git_object(path(".git/sharedindex.ab")));
   CHECK(!is_git_object(path("sharedindex.ab")));
 }
+
+// Its configuration and hooks are changes of their own, and need the directory.
+TEST_CASE(
+    "a repository made in the draft is committed with its configuration") {
+  for (const char* where : {"/sub", "/deep/down/sub"}) {
+    Repo repo;
+    std::filesystem::create_directories(repo.draft + where);
+    repo.git(repo.draft + where, "init -q -b main .");
+    repo.git(repo.draft + where, "config user.name T");
+    repo.git(repo.draft + where, "config user.email t@example.invalid");
+    put(repo.draft + where + "/.git/hooks/pre-push", "#!/bin/sh\n", 0755);
+    put(repo.draft + where + "/a", "a\n");
+    repo.git(repo.draft + where, "add a");
+    repo.git(repo.draft + where, "commit -q -m inner");
+    repo.look();
+    auto result = repo.commit_now();
+    INFO((result ? "" : result.error().text()));
+    REQUIRE(result);
+    CHECK(repo.git(repo.ws + where, "log --format=%s") == "inner");
+    CHECK(repo.git(repo.ws + where, "status --porcelain").empty());
+    CHECK(repo.git(repo.ws + where, "config user.name") == "T");
+    repo.git(repo.ws + where, "fsck --strict");
+    repo.check_clean();
+  }
+}
+
+// Who approves .git as a whole has seen no name of what is in it.
+TEST_CASE("setuid and special files in a git directory are not committed") {
+  for (bool whole : {false, true}) {
+    Repo repo;
+    std::string git = repo.draft + "/" + (whole ? "sub/.git" : ".git");
+    if (whole) {
+      std::filesystem::create_directory(repo.draft + "/sub");
+      repo.git(repo.draft + "/sub", "init -q .");
+    }
+    put(git + "/objects/zz", "#!/bin/sh\n", 06777);
+    std::filesystem::create_directory(git + "/objects/wide");
+    ::chmod((git + "/objects/wide").c_str(), 0777);
+    put(git + "/objects/wide/y", "y");
+    REQUIRE(::mkfifo((git + "/objects/fifo").c_str(), 0644) == 0);
+    repo.look();
+    auto result = repo.commit_now();
+    INFO((result ? "" : result.error().text()));
+    REQUIRE(result);
+    std::string real = repo.ws + git.substr(repo.draft.size());
+    auto mode = [&](const char* name) {
+      struct stat st{};
+      REQUIRE(::lstat((real + name).c_str(), &st) == 0);
+      return st.st_mode & 07777;
+    };
+    CHECK(mode("/objects/zz") == 0775);
+    CHECK(mode("/objects/wide") == 0775);
+    CHECK(mode("/objects/wide/y") == 0644);
+    CHECK(!std::filesystem::exists(real + "/objects/fifo"));
+    CHECK(has_note(*result, "special file"));
+    CHECK(has_note(*result, "instead of 6777"));
+    repo.check_clean();
+  }
+}
