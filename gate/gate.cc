@@ -14,6 +14,7 @@
 #include "gate/git_rule.h"
 #include "gate/merge.h"
 #include "gate/select_items.h"
+#include "gate/stored_content.h"
 
 namespace stoplog::gate {
 namespace {
@@ -45,7 +46,7 @@ Result<CommitResult> carry_out(const Ground& ground, std::vector<Item> items,
 }
 
 // What an item was, as what it shall be.
-Result<Item> reversed(const Item& item, snapshot::ObjectStore& objects) {
+Result<Item> reversed(const Item& item, StoredContents& contents) {
   Item back;
   back.path = item.base_path();
   if (item.from) back.from = item.path;
@@ -54,7 +55,7 @@ Result<Item> reversed(const Item& item, snapshot::ObjectStore& objects) {
   back.detach = item.detach;
   back.rest_held = item.rest_held;
   if (back.fresh && back.fresh->is_file() && item.has_preimage())
-    back.content = TRY_CTX(objects.content(*back.fresh->sha256),
+    back.content = TRY_CTX(contents.of(*back.fresh->sha256, back.fresh->size),
                            "the old content of " + quote_name(back.path.str()));
   return back;
 }
@@ -244,12 +245,13 @@ Result<CommitResult> undo(const UndoRequest& request) {
   std::vector<Item> items;
   std::vector<std::string> notes;
   Links links(record.items);
+  StoredContents contents(*request.ground.objects);
   Ground ground = request.ground;
   ground.times = record.dirs;
   for (const Item& item : record.items) {
     // Objects that git may refer to by now are never taken away again.
     if (is_git_object(item.path) && !item.old) continue;
-    items.push_back(TRY(reversed(item, *request.ground.objects)));
+    items.push_back(TRY(reversed(item, contents)));
     if (auto lock = git_lock_for(items.back().path))
       ground.locks.push_back(std::move(*lock));
     links.tie(item, items.back(), notes);
