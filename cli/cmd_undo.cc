@@ -16,7 +16,7 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"dry-run"}, {"json"}};
+constexpr OptionSpec kOptions[] = {{"dry-run"}, {"json"}, {"give-up"}};
 
 struct Author {
   draft::Draft draft;
@@ -72,7 +72,28 @@ Result<Target> find_target(Context& context, int state, const Args& args) {
   }
 }
 
+// A disk that an interrupted commit waits for will not come back.
+Result<int> give_up(Context& context, const Args& args) {
+  if (!args.positionals.empty() || args.has("dry-run"))
+    return fail(Code::kUsage,
+                "--give-up is of the commit that was interrupted, which has no "
+                "number and was begun");
+  Hold hold;
+  gate::RecoverReport report =
+      TRY(open_doorstep(context, LostDisk::kGivenUp)).recovered;
+  if (report.what == gate::RecoverReport::What::kNothing)
+    return fail(Code::kUsage, "no interrupted commit waits in this workspace");
+  if (!args.has("json")) return kDone;
+  Json left = Json::array();
+  for (const gate::Left& path : report.left) left.push(path.text());
+  Json j = Json::object();
+  j.set("version", 1).set("result", report.word()).set("left", left);
+  context.out.write(j.dump() + "\n");
+  return kDone;
+}
+
 Result<int> run(Context& context, const Args& args) {
+  if (args.has("give-up")) return give_up(context, args);
   Doorstep door = TRY(open_doorstep(context));
   auto [number, by, turn] = TRY(find_target(context, door.state.get(), args));
   std::optional<Opened> opened;
@@ -135,6 +156,7 @@ extern const Command k_undo_command{
     .summary = "take a commit back, byte for byte",
     .help =
         "usage: stoplog undo [COMMIT] [--dry-run] [--json]\n"
+        "       stoplog undo --give-up [--json]\n"
         "\n"
         "Puts back what COMMIT replaced (default: the workspace's latest that\n"
         "still stands, whichever draft made it). Refused, with names, when "
@@ -145,6 +167,9 @@ extern const Command k_undo_command{
         "\n"
         "      --dry-run  verify, print what would be done, write nothing\n"
         "      --json     what was done, for programs\n"
+        "      --give-up  an interrupted commit waits for a disk that will not "
+        "come\n"
+        "                 back: take back what is here, and name the rest\n"
         "\n"
         "example: stoplog undo\n",
     .options = kOptions,

@@ -63,10 +63,7 @@ Status note_recovery(Context& context, const gate::RecoverReport& report) {
   Json left = Json::array();
   for (const gate::Left& path : report.left) left.push(path.text());
   Json fields = Json::object();
-  using What = gate::RecoverReport::What;
-  fields.set("result", report.what == What::kForward ? "completed"
-                       : report.what == What::kAside ? "set aside"
-                                                     : "taken back");
+  fields.set("result", report.word());
   fields.set("commit",
              report.record ? Json(report.record->meta.number) : Json());
   TRY(ledger->append("recover", fields.set("left", left), Sync::kYes));
@@ -154,7 +151,7 @@ Result<Opened> open_once(Context& context, const draft::Draft& draft,
 
 }  // namespace
 
-Result<Doorstep> open_doorstep(Context& context) {
+Result<Doorstep> open_doorstep(Context& context, LostDisk lost) {
   const draft::Layout& layout = *TRY(context.layout());
   const draft::Workspace& workspace = *TRY(context.workspace());
   Doorstep door;
@@ -165,8 +162,10 @@ Result<Doorstep> open_doorstep(Context& context) {
   Fd objects = TRY(open_private(layout.objects()));
   door.objects = std::make_unique<snapshot::ObjectStore>(
       TRY(snapshot::ObjectStore::open(objects.get())));
-  gate::RecoverReport report = TRY_CTX(gate::recover(door.ground()),
-                                       "cannot recover an interrupted commit");
+  gate::RecoverReport& report = door.recovered;
+  report = TRY_CTX(lost == LostDisk::kGivenUp ? gate::give_up(door.ground())
+                                              : gate::recover(door.ground()),
+                   "cannot recover an interrupted commit");
   if (report.what != gate::RecoverReport::What::kNothing) {
     context.out.note(report.text());
     TRY(note_recovery(context, report));

@@ -39,12 +39,16 @@ namespace stoplog::cli {
 struct Doorstep {
   Fd root, state;
   std::unique_ptr<snapshot::ObjectStore> objects;
+  gate::RecoverReport recovered;
   gate::Ground ground() const {
     return {.root = root.get(), .state = state.get(), .objects = objects.get()};
   }
 };
 // Opens it and finishes or takes back what a crash interrupted, saying so.
-Result<Doorstep> open_doorstep(Context& context);
+// `lost`: what becomes of one whose disk is not there.
+enum class LostDisk { kWaits, kGivenUp };
+Result<Doorstep> open_doorstep(Context& context,
+                               LostDisk lost = LostDisk::kWaits);
 
 struct Opened {
   draft::Draft draft;

@@ -9,7 +9,6 @@ namespace stoplog::gate {
 namespace {
 
 constexpr const char* kAsideDir = "aside";
-constexpr const char* kPendingDir = "pending";
 
 // Devices may be numbered anew by a restart: they do not count.
 std::string prefix_of(Identity root) { return fmt::format("{:x}-", root.ino); }

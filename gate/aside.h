@@ -17,6 +17,8 @@
 
 namespace stoplog::gate {
 
+inline constexpr const char* kPendingDir = "pending";
+
 // Moves state/pending away; the name that it has now, for a person.
 Result<std::string> set_aside(int state, const Disk& disk, Identity root,
                               const std::string& id);

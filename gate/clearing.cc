@@ -136,4 +136,16 @@ Status Clearing::settle_asides() {
   return {};
 }
 
+Status Clearing::settle_all(std::vector<std::optional<Left>> lefts) {
+  for (size_t i = 0; i < record_.ops.size(); ++i)
+    TRY(settle(record_.ops[i], std::move(lefts[i])));
+  return settle_asides();
+}
+
+std::vector<Left> Clearing::all() const {
+  std::vector<Left> all = all_;
+  all.insert(all.end(), asides_.begin(), asides_.end());
+  return all;
+}
+
 }  // namespace stoplog::gate

@@ -5,11 +5,10 @@
 // named.
 //
 //   Clearing clearing(ground, disk, record, stages, switcher);
-//   for (size_t i...) TRY(clearing.settle(record.ops[i], lefts[i]));
-//   TRY(clearing.settle_asides());
-//   clearing.left(); clearing.asides();
+//   TRY(clearing.settle_all(lefts));   // one a step, what that reported
+//   clearing.left(); clearing.asides(); clearing.all();
 //
-// All borrowed. Only after settle() of every op may the stage be removed.
+// All borrowed. Only afterwards may the stage be removed.
 #pragma once
 
 #include <optional>
@@ -35,16 +34,18 @@ class Clearing {
         stages_(stages),
         switcher_(switcher) {}
 
-  // `left` is what the step itself reported: then the slot's content is kept
-  // whichever it is, else only when it is neither the old nor the new one.
-  Status settle(const LiveOp& live, std::optional<Left> left);
-  Status settle_asides();
+  Status settle_all(std::vector<std::optional<Left>> lefts);
   // Paths that are not as the commit, or its roll-back, would have them.
   const std::vector<Left>& left() const { return all_; }
   // Saves that have their names, and are kept nevertheless.
   const std::vector<Left>& asides() const { return asides_; }
+  std::vector<Left> all() const;
 
  private:
+  // `left` is what the step itself reported: then the slot's content is kept
+  // whichever it is, else only when it is neither the old nor the new one.
+  Status settle(const LiveOp& live, std::optional<Left> left);
+  Status settle_asides();
   Result<bool> is_ours(const LiveOp& live, const sys::Stat& stat, int stage,
                        const std::string& slot);
   Result<Sha256Digest> keep(int fd);

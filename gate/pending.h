@@ -75,6 +75,15 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
 Status take_locks(const Ground& ground, const Disk& disk, Pending& pending,
                   std::set<RelPath>& unlocked);
 Status release_locks(const Ground& ground, const Disk& disk, Pending& pending);
-Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk);
+// What becomes of a commit whose stage is on a file system that is not there.
+enum class Lost { kWaits, kGivenUp };
+Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk,
+                                     Lost lost = Lost::kWaits);
+// What is left when every step was taken back; part of both ways of that.
+Result<std::vector<Left>> end_roll_back(const Ground& ground, const Disk& disk,
+                                        Pending& pending,
+                                        const SwitchRecord& record,
+                                        StageSet& stages, Switcher& switcher,
+                                        std::vector<std::optional<Left>> lefts);
 
 }  // namespace stoplog::gate

@@ -149,7 +149,8 @@ Status StageSet::probe(int dir) const {
               disk_.kind_of(dir).name);
 }
 
-Status StageSet::open(const std::vector<StagePlace>& places) {
+Status StageSet::open(const std::vector<StagePlace>& places,
+                      Unreadable unreadable) {
   places_ = places;
   dirs_.clear();
   for (const StagePlace& place : places_) {
@@ -166,7 +167,7 @@ Status StageSet::open(const std::vector<StagePlace>& places) {
     }
     auto dir = disk_.openat(place.in_state ? pending_ : top.get(), name,
                             O_RDONLY | O_DIRECTORY);
-    if (!dir && dir.error().err() != ENOENT)
+    if (!dir && dir.error().err() != ENOENT && unreadable == Unreadable::kFails)
       return std::unexpected(dir.error());
     dirs_.push_back(dir ? std::move(*dir) : Fd());
   }
@@ -176,13 +177,10 @@ Status StageSet::open(const std::vector<StagePlace>& places) {
 // Where a mount point has nothing mounted on it, or something else, the stage
 // is not lost: it is elsewhere.
 Result<Fd> StageSet::find_top(const StagePlace& place) {
-  std::string pending =
-      sys::readlinkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", pending_))
-          .value_or("pending");
   std::string hint = fmt::format(
-      "mount it at {} again; if it is gone for good, move {} away: then "
-      "everything stays as far as the commit came",
-      quote_name(place.dir.str()), quote_name(pending));
+      "mount it at {} again; if it is gone for good, `stoplog undo --give-up` "
+      "takes back the rest",
+      quote_name(place.dir.str()));
   auto waits = [&](const char* why) {
     std::string text = fmt::format(
         "a commit was interrupted, and what it was about to do is on a file "
@@ -209,31 +207,46 @@ Result<Fd> StageSet::find_top(const StagePlace& place) {
 }
 
 Status StageSet::restore() {
+  Status all;
   for (uint32_t i = 0; i < places_.size(); ++i) {
     if (dirs_[i]) continue;
-    const StagePlace& place = places_[i];
-    std::string name(kStageName);
-    Fd top;
-    if (!place.in_state) {
-      top = TRY(find_top(place));
-      name = std::string(kTreeStagePrefix) + id_;
-    }
-    int parent = place.in_state ? pending_ : top.get();
-    TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
-    dirs_[i] = TRY(disk_.openat(parent, name, O_RDONLY | O_DIRECTORY));
+    Status one = restore_one(i);
+    if (all && !one) all = std::move(one);
   }
+  return all;
+}
+
+Status StageSet::restore_one(uint32_t stage) {
+  const StagePlace& place = places_[stage];
+  std::string name(kStageName);
+  Fd top;
+  if (!place.in_state) {
+    top = TRY(find_top(place));
+    name = std::string(kTreeStagePrefix) + id_;
+  }
+  int parent = place.in_state ? pending_ : top.get();
+  TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
+  dirs_[stage] = TRY(disk_.openat(parent, name, O_RDONLY | O_DIRECTORY));
   return {};
 }
 
+void StageSet::abandon(uint32_t stage) {
+  abandoned_.insert(stage);
+  dirs_[stage].reset();
+}
+
 Status StageSet::sync() const {
-  for (const Fd& dir : dirs_) TRY(disk_.syncfs(dir.get()));
+  for (uint32_t i = 0; i < dirs_.size(); ++i)
+    if (!is_abandoned(i)) TRY(disk_.syncfs(dirs_[i].get()));
   return {};
 }
 
 Status StageSet::remove() {
   last_ = {};
   dirs_.clear();
-  for (const StagePlace& place : places_) {
+  for (uint32_t i = 0; i < places_.size(); ++i) {
+    const StagePlace& place = places_[i];
+    if (is_abandoned(i)) continue;
     if (place.in_state) {
       TRY(disk_.remove_tree(pending_, std::string(kStageName)));
       continue;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,10 +47,15 @@ class StageSet {
   // Code::kUnsupported names a file system that cannot exchange names.
   Status make();
   // For recovery: opens what there is; an absent stage has fd -1.
-  Status open(const std::vector<StagePlace>& places);
+  enum class Unreadable { kFails, kAbsent };
+  Status open(const std::vector<StagePlace>& places,
+              Unreadable unreadable = Unreadable::kFails);
   // Makes those that are absent again, empty: a disk lost them, or somebody
   // removed them. Code::kUnsupported when their file system is not there.
   Status restore();
+  // That one is not to be had any more, and is left as it is.
+  void abandon(uint32_t stage);
+  bool is_abandoned(uint32_t stage) const { return abandoned_.contains(stage); }
   int fd(uint32_t stage) const { return dirs_[stage].get(); }
 
   // Everything of plan.stage; `stage_of[item]` says where. Fills record.now,
@@ -65,6 +71,7 @@ class StageSet {
   Result<RelPath> top_of(const RelPath& dir, uint64_t mount);
   Result<uint32_t> add_stage(const RelPath& path, uint64_t mount);
   Status make_one(uint32_t stage);
+  Status restore_one(uint32_t stage);
   Result<Fd> find_top(const StagePlace& place);
   Status probe(int dir) const;
   // The directory within a stage that was used last. One thread's.
@@ -107,6 +114,7 @@ class StageSet {
   std::optional<std::pair<std::string, uint32_t>> asked_;  // stage_for()'s last
   std::vector<StagePlace> places_;
   std::vector<Fd> dirs_;
+  std::set<uint32_t> abandoned_;
   std::vector<uint32_t> stage_of_;  // by item, while they are filled
   LastDir last_;
 };

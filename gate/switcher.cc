@@ -4,9 +4,9 @@
 #include <linux/fs.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "fs/beneath.h"
 #include "gate/guard.h"
 
 namespace stoplog::gate {
@@ -14,10 +14,6 @@ namespace {
 
 using Kind = SwitchOp::Kind;
 constexpr size_t kMaxParents = 256;
-// A file is read again as it leaves when its times say that it may have changed
-// since it was verified, and up to this size also when no lease holds it still:
-// reading gigabytes here would keep readers looking at a mixture.
-constexpr uint64_t kReadAgain = 1u << 20;
 // Saves of one name that fall between our renames. One is rare.
 constexpr int kMaxAsides = 64;
 constexpr const char* kSaved = "was saved by another program during the commit";
@@ -34,20 +30,6 @@ bool is_same_file(const sys::Stat& a, const sys::Stat& b) {
   return identity_of(a) == identity_of(b) && same_time(a.btime, b.btime);
 }
 
-// Nothing moved since it was verified, and the verification was not so soon
-// after a change that the clock could hide another one behind it.
-bool is_unmoved(const sys::Stat& seen, const sys::Stat& now) {
-  timespec clock = Clock::real().now();
-  return seen.ino == now.ino && seen.dev == now.dev && seen.size == now.size &&
-         same_time(seen.mtime, now.mtime) && same_time(seen.ctime, now.ctime) &&
-         seen.ctime.tv_sec + 2 < clock.tv_sec;
-}
-
-std::unexpected<Error> drifted(const LiveOp& live, std::string_view what) {
-  return fail(Code::kDrift, "the real tree is not what the draft saw: {} {}",
-              quote_name(live.op.path.str()), what);
-}
-
 bool is_absent(const Error& error) {
   return error.err() == ENOENT || error.err() == ENOTDIR ||
          error.err() == ELOOP || error.err() == EXDEV;
@@ -61,7 +43,8 @@ Switcher::Switcher(const Disk& disk, int root, const SwitchRecord& record,
       root_(root),
       record_(record),
       stages_(stages),
-      expected_(std::move(expected)) {
+      expected_(std::move(expected)),
+      max_parents_(kMaxParents) {
   std::map<std::pair<dev_t, uint64_t>, size_t> real;
   for (size_t i = 0; i < record_.items.size(); ++i) {
     const Item& item = record_.items[i];
@@ -89,7 +72,7 @@ Result<int> Switcher::parent(const RelPath& path) {
       identity_of(TRY(sys::fstat(fd.get()))) != expected->second)
     return fail(Code::kDrift, "the directory {} was replaced",
                 quote_name(dir.str()));
-  if (parents_.size() >= kMaxParents) {
+  if (parents_.size() >= max_parents_) {
     parents_.erase(recent_.back());
     recent_.pop_back();
   }
@@ -164,9 +147,15 @@ Switcher::CameOut Switcher::exchange(const LiveOp& live, int dir,
   if (in->btime.tv_sec == 0)
     alive = TRY(disk_.openat(stage(live), slot(live), O_PATH));
   TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
+  return exchanged(live, dir, name, expected, *in);
+}
+
+Switcher::CameOut Switcher::exchanged(const LiveOp& live, int dir,
+                                      const std::string& name,
+                                      Identity expected, const sys::Stat& in) {
   auto out = TRY(disk_.statat(stage(live), slot(live)));
   if (out && identity_of(*out) == expected) return out;
-  TRY(exchange_back(live, dir, name, *in, out.value_or(sys::Stat{})));
+  TRY(exchange_back(live, dir, name, in, out.value_or(sys::Stat{})));
   return std::nullopt;
 }
 
@@ -199,6 +188,12 @@ Switcher::CameOut Switcher::take_out(const LiveOp& live, int dir,
                                      const std::string& name,
                                      Identity expected) {
   TRY(disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE));
+  return taken_out(live, dir, name, expected);
+}
+
+Switcher::CameOut Switcher::taken_out(const LiveOp& live, int dir,
+                                      const std::string& name,
+                                      Identity expected) {
   auto out = TRY(disk_.statat(stage(live), slot(live)));
   if (out && identity_of(*out) == expected) return out;
   TRY(set_aside(live, stage(live), slot(live)));
@@ -240,9 +235,19 @@ Switcher::CameOut Switcher::step(const LiveOp& live, int dir,
   }
 }
 
+std::unexpected<Error> Switcher::drifted(const LiveOp& live,
+                                         std::string_view what) {
+  return fail(Code::kDrift, "the real tree is not what the draft saw: {} {}",
+              quote_name(live.op.path.str()), what);
+}
+
+std::unexpected<Error> Switcher::saved(const LiveOp& live) {
+  return drifted(live, kSaved);
+}
+
 Status Switcher::leave(const LiveOp& live, int dir, const std::string& name) {
   if (TRY(step(live, dir, name, live.old_id))) return {};
-  return drifted(live, kSaved);
+  return saved(live);
 }
 
 // The old file gets its name back.
@@ -264,45 +269,11 @@ Status Switcher::step_back(const LiveOp& live, int dir,
   return {};
 }
 
-// An edit can come in four ways. By a writer that has the file open: the guard
-// is busy. Before the guard: the content differs. By a rename onto the name
-// between the guard and our rename: another inode came out. By a writer that
-// waits for the guard: it is wanted. In each the old file gets its name back
-// before the guard ends, and the writer goes on with the right one.
-Status Switcher::leave_guarded(const LiveOp& live, int dir,
-                               const std::string& name) {
-  const Item& item = this->item(live);
-  bool moves = live.op.kind == Kind::kMove;
-  Guard guard = moves ? TRY(Guard::take(disk_, TRY(parent(live.op.from)),
-                                        name_in(live.op.from)))
-                      : TRY(Guard::take(disk_, dir, name));
-  if (guard.busy())
-    return drifted(live, "is open for writing by another program");
-  const sys::Stat& now = guard.stat();
-  if (!S_ISREG(now.mode)) return drifted(live, "is no file any more");
-  bool unmoved = is_unmoved(*item.old_stat, now);
-  if (!unmoved || (now.size <= kReadAgain && !guard.holds())) {
-    Standing standing = TRY(disk_.look_open(guard.fd(), now));
-    std::string what = difference(*item.old, standing.node);
-    if (!what.empty()) return drifted(live, what);
-  }
-  auto out = TRY(step(live, dir, name, gate::identity_of(now)));
-  if (!out) return drifted(live, kSaved);
-  bool other =
-      out->mode != now.mode || out->uid != now.uid || out->gid != now.gid;
-  if (!other && !guard.is_wanted()) {
-    if (guard.holds()) sealed_.insert(live.op.item);
-    return {};
-  }
-  TRY(step_back(live, dir, name));
-  return drifted(live, kSaved);
-}
-
 Status Switcher::change_in_place(const LiveOp& live, int dir,
                                  const std::string& name) {
   Fd fd = TRY(disk_.openat(dir, name, O_PATH));
   if (gate::identity_of(TRY(sys::fstat(fd.get()))) != live.old_id)
-    return drifted(live, kSaved);
+    return saved(live);
   return disk_.set_attributes(fd.get(), *item(live).fresh, nullptr, nullptr);
 }
 
@@ -311,6 +282,10 @@ Status Switcher::perform(const LiveOp& live) {
   const SwitchOp& op = live.op;
   int dir = TRY(parent(op.path));
   std::string name = name_in(op.path);
+  if (next_held_ < held_.size() && held_[next_held_].live == &live) {
+    ++next_held_;
+    return move_held(live, dir, name);
+  }
   switch (op.kind) {
     case Kind::kTake:
       if (item(live).old->is_file()) return leave_guarded(live, dir, name);
@@ -441,30 +416,54 @@ Result<bool> Switcher::is_fresh(const LiveOp& live, int dir,
   return is_staged_tree(live.op.item, dir, name);
 }
 
-Result<bool> Switcher::is_staged_tree(size_t index, int dir,
-                                      const std::string& name) {
+Result<bool> Switcher::is_staged_alone(size_t index, int dir,
+                                       const std::string& name) {
   if (TRY(is_shared(index, dir, name))) return true;
   const Node& want = *record_.items[index].fresh;
   auto standing = TRY(disk_.look(dir, name, true));
   if (!standing || !same_content(want, standing->node)) return false;
-  if (!want.is_dir())
-    return want.mode == standing->node.mode || want.type == fs::Type::kSymlink;
-  std::map<std::string, size_t> members;
-  std::string prefix = record_.places[index] + "/";
-  for (size_t i = 0; i < record_.places.size(); ++i) {
-    const std::string& place = record_.places[i];
-    if (place.starts_with(prefix) &&
-        place.find('/', prefix.size()) == std::string::npos)
-      members.emplace(place.substr(prefix.size()), i);
+  return want.is_dir() || want.mode == standing->node.mode ||
+         want.type == fs::Type::kSymlink;
+}
+
+// By the place in which they were staged.
+const Switcher::Members& Switcher::members_of(const std::string& place) {
+  static const Members kNone;
+  if (!members_) {
+    members_.emplace();
+    for (size_t i = 0; i < record_.places.size(); ++i)
+      if (size_t slash = record_.places[i].rfind('/');
+          slash != std::string::npos)
+        (*members_)[record_.places[i].substr(0, slash)].emplace(
+            record_.places[i].substr(slash + 1), i);
   }
-  Fd inside = TRY(disk_.openat(dir, name, O_RDONLY | O_DIRECTORY));
-  auto names = TRY(list_names(inside.get(), "."));
-  if (names.size() != members.size()) return false;
-  for (const std::string& entry : names) {
-    auto member = members.find(entry);
-    if (member == members.end() ||
-        !TRY(is_staged_tree(member->second, inside.get(), entry)))
-      return false;
+  auto found = members_->find(place);
+  return found == members_->end() ? kNone : found->second;
+}
+
+// A tree may be deeper than there may be files open: each directory is opened
+// from the top.
+Result<bool> Switcher::is_staged_tree(size_t index, int dir,
+                                      const std::string& name) {
+  if (!TRY(is_staged_alone(index, dir, name))) return false;
+  std::vector<std::pair<size_t, std::string>> todo;
+  if (record_.items[index].fresh->is_dir()) todo.emplace_back(index, name);
+  while (!todo.empty()) {
+    auto [at, way] = std::move(todo.back());
+    todo.pop_back();
+    TRY(disk_.step("openat2"));
+    Fd inside = TRY(fs::open_deep(dir, way, O_RDONLY | O_DIRECTORY));
+    auto names = TRY(list_names(inside.get(), "."));
+    const Members& members = members_of(record_.places[at]);
+    if (names.size() != members.size()) return false;
+    for (const std::string& entry : names) {
+      auto member = members.find(entry);
+      if (member == members.end() ||
+          !TRY(is_staged_alone(member->second, inside.get(), entry)))
+        return false;
+      if (record_.items[member->second].fresh->is_dir())
+        todo.emplace_back(member->second, way + "/" + entry);
+    }
   }
   return true;
 }

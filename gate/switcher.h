@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The single steps of a switch, forward and back, each on one path:
 //
-//   perform()  the step itself, one rename, in a live commit; a file is held
-//              still (gate/guard.h) and compared with its base as it leaves
-//   came_out() afterwards: is what lies in the stage really the base?
+//   hold()     before the first step: files that are to leave are held still
+//              (gate/guard.h) and compared with their base, as many as may be
+//              open at once
+//   perform()  the step itself, in a live commit: one rename, and for a file
+//              that could not be held before, all of what hold() does and
+//              check_held() as well
+//   check_held() after the last step: is what came out what was held?
+//   came_out() and of the others: is what lies in the stage really the base?
 //   revert()   takes a step back, whether or not it was done
 //   advance()  finishes a step after a crash, whether or not it was done
 //
@@ -11,9 +16,11 @@
 // exactly the new thing; anything else was made by somebody else, stays, and
 // comes back as Left.
 //
-// After every rename the thing that was moved is looked at again. When it is
-// not the one that was meant, somebody saved in between: it gets its name
-// back, and the newest save keeps the name however many there are. What was
+// Readers see a mixture from the first rename to the last: what can be done
+// before or after is not done between them. Everything that was moved is looked
+// at again. When it is not the one that was meant, somebody saved in between:
+// it gets its name back, and the newest save keeps the name however many there
+// are. It may have been without it for as long as the renames took. What was
 // moved so stands in the stage under a second name as well ("12.0" for slot
 // 12, an *aside*): a program that looked in that moment, and saves what it
 // read, would overwrite it. gate/clearing.h keeps and names these.
@@ -35,6 +42,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/open_files.h"
 #include "base/relpath.h"
 #include "base/result.h"
 #include "gate/disk.h"
@@ -52,7 +60,12 @@ class Switcher {
   Switcher(const Disk& disk, int root, const SwitchRecord& record,
            const StageSet& stages, std::map<RelPath, Identity> expected);
 
+  Status hold();
   Status perform(const LiveOp& live);
+  // All that drifted have their names back, and the first of them is returned.
+  Status check_held();
+  // Who waits for one goes on with whatever has its name now.
+  void release_held();
   // Why what came out is not the base; nullopt when it is.
   Result<std::optional<std::string>> came_out(const LiveOp& live);
   Result<std::optional<Left>> revert(const LiveOp& live);
@@ -99,11 +112,15 @@ class Switcher {
   using CameOut = Result<std::optional<sys::Stat>>;
   CameOut exchange(const LiveOp& live, int dir, const std::string& name,
                    Identity expected, std::optional<sys::Stat> in = {});
+  CameOut exchanged(const LiveOp& live, int dir, const std::string& name,
+                    Identity expected, const sys::Stat& in);
   Status exchange_back(const LiveOp& live, int dir, const std::string& name,
                        sys::Stat in, sys::Stat out);
   // name -> slot, the same.
   CameOut take_out(const LiveOp& live, int dir, const std::string& name,
                    Identity expected);
+  CameOut taken_out(const LiveOp& live, int dir, const std::string& name,
+                    Identity expected);
   // from -> name, the same.
   CameOut move_over(const LiveOp& live, int dir, const std::string& name,
                     Identity expected);
@@ -114,12 +131,30 @@ class Switcher {
   Status set_aside(const LiveOp& live, int dir, const std::string& name);
   // Of a regular file, held still while it leaves.
   Status leave_guarded(const LiveOp& live, int dir, const std::string& name);
+  // It is the base, as far as the guard's stat or its content tells.
+  Status compare_held(const LiveOp& live, const Guard& guard) const;
+  // It came out; does anybody want it back?
+  Status settle_held(const LiveOp& live, int dir, const std::string& name,
+                     const Guard& guard, const std::optional<sys::Stat>& out);
+  bool can_hold(const LiveOp& live) const;
+  static bool is_as_held(const Guard& guard,
+                         const std::optional<sys::Stat>& out);
+  static std::unexpected<Error> drifted(const LiveOp& live,
+                                        std::string_view what);
+  static std::unexpected<Error> saved(const LiveOp& live);
+  Result<Fd> parent_to_hold(const RelPath& dir) const;
+  Status hold_one(const LiveOp& live, int dir, Guard& guard) const;
+  Status move_held(const LiveOp& live, int dir, const std::string& name);
+  Status put_back(const LiveOp& live, const Guard& guard);
   Status leave(const LiveOp& live, int dir, const std::string& name);
   Status change_in_place(const LiveOp& live, int dir, const std::string& name);
   Status set_final_mode(const LiveOp& live, int dir, const std::string& name);
   Status set_node(int dir, const std::string& name, const Node& node);
   Status make_directory(const LiveOp& live);
   Result<bool> is_staged_tree(size_t item, int dir, const std::string& name);
+  Result<bool> is_staged_alone(size_t item, int dir, const std::string& name);
+  using Members = std::map<std::string, size_t>;  // items by name
+  const Members& members_of(const std::string& place);
   Result<Identity> identity_at(int dir, const std::string& name);
   Result<Identity> identity_at(const RelPath& path);
   Result<bool> was_edited(const LiveOp& live);
@@ -152,9 +187,21 @@ class Switcher {
   std::list<RelPath> recent_;  // most recently used first
   // The last step of perform(); null in a recovery, where any may be made.
   const LiveOp* begun_ = nullptr;
+  // Files that are held ahead, in the order of the steps; the ones before
+  // next_held_ have left.
+  struct Held {
+    const LiveOp* live = nullptr;
+    Guard guard;
+  };
+  std::optional<OpenFiles> leave_;  // outlives held_
+  std::vector<Held> held_;
+  size_t next_held_ = 0;
+  size_t max_parents_;
   // Items whose old file left under a guard: nobody can write to it any more.
   std::set<size_t> sealed_;
   std::vector<Aside> asides_;
+  // What is within each staged directory, when that was asked for first.
+  std::optional<std::map<std::string, Members>> members_;
   // Items staged as links of files in the real tree, and whose file it is.
   std::map<size_t, size_t> shares_;
 };

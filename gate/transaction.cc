@@ -60,7 +60,7 @@ class Transaction {
 
     Switcher switcher(disk_, ground_.root, record_, *stages_,
                       std::move(verified.parents));
-    Status switched = switch_over(switcher);
+    Status switched = switch_over(switcher, timing);
     if (!switched)
       return std::unexpected(take_back(switcher, std::move(switched.error())));
     if (timing != nullptr) timing->switched = Clock::now() - start;
@@ -148,19 +148,26 @@ class Transaction {
     return {};
   }
 
-  Status switch_over(Switcher& switcher) {
+  Status switch_over(Switcher& switcher, Timing* timing) {
+    // Something came, went or turned into something else on the way.
+    auto told = [](Error error) {
+      for (int err : {ENOENT, EEXIST, ENOTEMPTY, ENOTDIR, EISDIR, ELOOP})
+        if (error.err() == err) error = std::move(error).as(Code::kDrift);
+      return std::unexpected(std::move(error));
+    };
+    if (Status held = switcher.hold(); !held)
+      return told(std::move(held.error()));
+    auto first = Clock::now();
     size_t steps = 0;
     for (const LiveOp& live : record_.ops) {
       Status done = switcher.perform(live);
       if (++steps % kDrainEvery == 0) watch_.drain();
-      if (done) continue;
-      Error error =
-          std::move(done.error()).context(quote_name(live.op.path.str()));
-      // Something came, went or turned into something else on the way.
-      for (int err : {ENOENT, EEXIST, ENOTEMPTY, ENOTDIR, EISDIR, ELOOP})
-        if (error.err() == err) error = std::move(error).as(Code::kDrift);
-      return std::unexpected(std::move(error));
+      if (!done)
+        return told(
+            std::move(done.error()).context(quote_name(live.op.path.str())));
     }
+    if (timing != nullptr) timing->mixed = Clock::now() - first;
+    TRY(switcher.check_held());
     std::vector<Drift> drifts;
     for (const LiveOp& live : record_.ops)
       if (auto what = TRY(switcher.came_out(live)))

@@ -7,7 +7,8 @@
 //
 // The protocol: flock on the root; every path verified against its base; an
 // intent, synced; everything new staged and verified, one syncfs; the switch
-// record, synced; the renames; what came out verified against the base; one
+// record, synced; what is to leave held still; the renames; what came out
+// verified against the base; one
 // syncfs; pre-images into one pack; the commit record, synced; the stage
 // removed. Before the switch record a failure or a crash leaves the real tree
 // untouched. After it a failure, or drift seen in what came out, is rolled
@@ -58,8 +59,11 @@ struct Ground {
       prepare{};
 };
 
+// Since the beginning; but `mixed`, from before the first rename until after
+// the last: so long may readers see some paths new and some old.
 struct Timing {
   std::chrono::nanoseconds verify{}, stage{}, switched{}, durable{}, total{};
+  std::chrono::nanoseconds mixed{};
 };
 
 // `meta.number` and `.id` are filled in.
@@ -68,16 +72,22 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
 
 struct RecoverReport {
   // kAside: it was begun on a directory that is not here (gate/aside.h).
-  enum class What { kNothing, kBack, kForward, kAside };
+  // kGivenUp: as kBack, without what is on file systems that are not here.
+  enum class What { kNothing, kBack, kForward, kAside, kGivenUp };
   What what = What::kNothing;
   std::string draft;                   // whose commit it was
   std::optional<CommitRecord> record;  // kForward
   std::vector<Left> left;
   std::string place;  // kAside: where it is kept, within the state
   std::string text() const;
+  std::string_view word() const;  // "completed", "taken back", …
 };
 // Cheap when there is nothing to do (one open). Waits for a commit that runs.
 Result<RecoverReport> recover(const Ground& ground);
+// For a person who knows that a file system which recover() waits for is gone
+// for good: everything else is taken back, and what is there stays as far as
+// the commit came, named. Where nothing is waited for, the same as recover().
+Result<RecoverReport> give_up(const Ground& ground);
 
 // The lock that serialises commits of one workspace: a description of its own.
 Result<Fd> lock_root(const Ground& ground);

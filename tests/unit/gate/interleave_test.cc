@@ -203,7 +203,7 @@ bool run(Shape shape, bool in_place, Moments moments) {
 // moments after it; far from each other only some of them, for time.
 void run_all(Shape shape, bool in_place) {
   bool reached = true;
-  for (int first = 1; first <= 8; ++first)
+  for (int first = 1; first <= 13; ++first)
     for (int read = first; read <= first + 9; ++read) {
       reached = true;
       for (int second = read; reached; second += second < read + 5 ? 1 : 8)

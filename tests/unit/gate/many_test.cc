@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commits large enough that verifying, staging and packing are done by several
 // threads.
+#include <sys/resource.h>
+
+#include <algorithm>
+
 #include "gate/commits.h"
 #include "tree_fixture.h"
 
@@ -72,6 +76,50 @@ TEST_CASE("a replaced file costs a commit twelve steps and no more") {
   };
   // A thread opens the directory once for every 32.
   CHECK(steps(300) - steps(100) <= 12 * 200 + 200 / 16);
+}
+
+// So long may a reader see some paths new and some old.
+TEST_CASE("nothing but renames lies between the first and the last of them") {
+  Site site("/dev/shm");
+  make_many(site);
+  for (int i = 1; i < kFiles; i += 9)
+    std::filesystem::remove(fmt::format("{}/d{}/f{}", site.draft, i % 7, i));
+  std::vector<std::string> calls;
+  Disk disk([&](const char* call) {
+    calls.emplace_back(call);
+    return 0;
+  });
+  REQUIRE(transact(site.ground(&disk), site.items(), CommitMeta{}));
+  CHECK(tree(site.ws) == tree(site.draft));
+  // The first one is the probe of the stage.
+  auto first = std::find(calls.begin(), calls.end(), "renameat2");
+  first = std::find(first + 1, calls.end(), "renameat2");
+  auto last = std::find(calls.rbegin(), calls.rend(), "renameat2").base();
+  REQUIRE(last - first > kFiles / 2);
+  auto others = std::count_if(
+      first, last, [](const std::string& call) { return call != "renameat2"; });
+  // New names in directories that nothing else is done in: these are opened.
+  CHECK(others <= 2);
+}
+
+TEST_CASE("with few open files the others are held one by one") {
+  for (rlim_t most : {300, 1300}) {
+    Site site("/dev/shm");
+    make_many(site);
+    auto items = site.items();
+    bool alive = survives(0, [&](const Disk& disk) {
+      rlimit few{.rlim_cur = 200, .rlim_max = most};
+      if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::abort();
+      if (!transact(site.ground(&disk), items, CommitMeta{})) ::abort();
+      rlimit now{};
+      ::getrlimit(RLIMIT_NOFILE, &now);
+      if (now.rlim_cur != 200) ::abort();
+    });
+    INFO("limit " << most);
+    CHECK(alive);
+    CHECK(tree(site.ws) == tree(site.draft));
+    site.check_clean();
+  }
 }
 
 TEST_CASE("drift is named by all threads that saw some") {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that kept the switch record and lost what was staged before it: the
 // order of the protocol does not allow it, and nothing relies on that.
-#include <sched.h>
-#include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "base/hash.h"
 #include "gate/commits.h"
@@ -27,30 +26,6 @@ void make_changes(Site& site) {
   put(site.draft + "/sub/deep/n", "deep");
   put(site.draft + "/mode", "same", 0600);
   stdfs::remove(site.draft + "/gone");
-}
-
-// Dies when `renames` steps of the switch were made, before the next one or
-// before they are synced.
-void die_after(Site& site, int renames) {
-  auto items = site.items();
-  pid_t pid = ::fork();
-  if (pid == 0) {
-    int seen = 0;
-    Disk disk([&](const char* call) {
-      // The first rename is the probe of the stage.
-      bool next =
-          std::string_view(call) == "renameat2" && seen++ == renames + 1;
-      bool last = std::string_view(call) == "syncfs" && renames > 0 &&
-                  seen == renames + 1;
-      if (next || last) ::kill(::getpid(), SIGKILL);
-      return 0;
-    });
-    (void)transact(site.ground(&disk), items, CommitMeta{});
-    ::_exit(0);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(pid, &status, 0) == pid);
-  REQUIRE(WIFSIGNALED(status));
 }
 
 std::vector<std::string> staged_files(const Site& site) {
@@ -364,107 +339,29 @@ TEST_CASE("a stage that is damaged half-way takes all of the commit back") {
   }
 }
 
-namespace {
-
-constexpr int kNoMounts = 77;
-
-// A commit with a file on a tmpfs at ws/mnt and one beside it died after its
-// first step, in a namespace of its own; `body` says what is wrong, or 0.
-void with_half_on_a_mount(
-    const std::function<int(Site&, const std::string&)>& body) {
-  if (::geteuid() != 0) return;
-  Site site;
-  std::string mnt = site.ws + "/mnt";
-  stdfs::create_directory(mnt);
-  pid_t pid = ::fork();
-  if (pid == 0) {
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("none", mnt.c_str(), "tmpfs", 0, "size=1m") != 0)
-      ::_exit(kNoMounts);
-    // Descriptors of before see the mounts of before.
-    site.root = open_dir(site.ws);
-    site.state = open_dir(site.state_path);
-    put(mnt + "/there", "old");
+// An agent may nest directories as deep as it likes.
+TEST_CASE("a new tree deeper than files may be open is completed") {
+  for (int renames = 0; renames < 3; ++renames) {
+    Site site("/dev/shm");
     put(site.ws + "/z", "old");
     site.branch();
-    put(site.draft + "/mnt/there", "new");
+    std::string deep = site.draft + "/deep";
+    for (int i = 0; i < 300; ++i) deep += "/d";
+    put(deep + "/file", "far down");
     put(site.draft + "/z", "new");
-    die_after(site, 2);  // with two probes: one step was made
-    if (tree(site.ws) == tree(site.draft)) ::_exit(1);
-    ::_exit(body(site, mnt));
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  REQUIRE(WIFEXITED(status));
-  if (WEXITSTATUS(status) != kNoMounts) CHECK(WEXITSTATUS(status) == 0);
-}
-
-bool move_mount(const std::string& from, const std::string& to) {
-  return ::mount(from.c_str(), to.c_str(), nullptr, MS_MOVE, nullptr) == 0;
-}
-
-// Both what to mount and what to give up are named.
-bool is_waiting(Site& site) {
-  auto waits = recover(site.ground());
-  return !waits && waits.error().code() == Code::kUnsupported &&
-         waits.error().hint().find("mnt") != std::string::npos &&
-         waits.error().hint().find(site.state_path + "/pending") !=
-             std::string::npos;
-}
-
-int check_finished(Site& site) {
-  auto report = recover(site.ground());
-  if (!report || report->what != RecoverReport::What::kForward) return 20;
-  return tree(site.ws) == tree(site.draft) ? 0 : 21;
-}
-
-}  // namespace
-
-TEST_CASE("a stage whose file system is not mounted now is waited for") {
-  with_half_on_a_mount([](Site& site, const std::string& mnt) {
-    std::string away = site.top + "/away";
-    stdfs::create_directory(away);
-    if (!move_mount(mnt, away)) return 2;
-    if (!is_waiting(site)) return 3;
-    stdfs::remove(mnt);
-    if (!is_waiting(site)) return 4;
-    stdfs::create_directory(mnt);
-    if (!move_mount(away, mnt)) return 5;
-    return check_finished(site);
-  });
-}
-
-TEST_CASE("another file system in the place of a stage's is not touched") {
-  with_half_on_a_mount([](Site& site, const std::string& mnt) {
-    // A kernel of before that time of birth cannot tell them apart.
-    if (sys::statat(AT_FDCWD, mnt)->btime.tv_sec == 0) return kNoMounts;
-    std::string away = site.top + "/away";
-    stdfs::create_directory(away);
-    if (!move_mount(mnt, away)) return 2;
-    if (::mount("none", mnt.c_str(), "tmpfs", 0, "size=1m") != 0) return 3;
-    put(mnt + "/there", "other");
-    auto before = tree(site.ws);
-    if (!is_waiting(site)) return 4;
-    if (tree(site.ws) != before) return 5;
-    if (::umount2(mnt.c_str(), MNT_DETACH) != 0) return 6;
-    if (!move_mount(away, mnt)) return 7;
-    return check_finished(site);
-  });
-}
-
-// The same one: somebody removed the stage.
-TEST_CASE("a stage that is gone from its own file system is made again") {
-  with_half_on_a_mount([](Site& site, const std::string& mnt) {
-    for (const auto& entry : stdfs::directory_iterator(mnt))
-      if (entry.path().filename().string().starts_with(".stoplog"))
-        stdfs::remove_all(entry.path());
-    // The step was made there: only what it replaced is lost.
+    die_after(site, renames);
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit few{.rlim_cur = 100, .rlim_max = before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
     auto report = recover(site.ground());
-    if (!report || report->what != RecoverReport::What::kForward) return 2;
-    if (report->left.size() != 1) return 3;
-    return tree(site.ws) == tree(site.draft) ? 0 : 4;
-  });
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    INFO((report ? report->text() : report.error().text()));
+    REQUIRE(report);
+    CHECK(report->what == RecoverReport::What::kForward);
+    CHECK(tree(site.ws) == tree(site.draft));
+    site.check_clean();
+  }
 }
 
 TEST_CASE("a switch record of before stages were known again is read") {

@@ -196,4 +196,28 @@ inline bool survives(int k, const std::function<void(const Disk&)>& body) {
   return WIFEXITED(status);
 }
 
+// Dies when `renames` steps of the switch were made, before the next one or
+// before they are synced.
+inline void die_after(Site& site, int renames) {
+  auto items = site.items();
+  pid_t pid = ::fork();
+  if (pid == 0) {
+    int seen = 0;
+    Disk disk([&](const char* call) {
+      // The first rename is the probe of the stage.
+      bool next =
+          std::string_view(call) == "renameat2" && seen++ == renames + 1;
+      bool last = std::string_view(call) == "syncfs" && renames > 0 &&
+                  seen == renames + 1;
+      if (next || last) ::kill(::getpid(), SIGKILL);
+      return 0;
+    });
+    (void)transact(site.ground(&disk), items, CommitMeta{});
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  REQUIRE(WIFSIGNALED(status));
+}
+
 }  // namespace stoplog::gate::test
