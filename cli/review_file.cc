@@ -100,10 +100,13 @@ Result<std::string> text_of(const std::optional<fs::NodeState>& state,
   return text;
 }
 
-Result<diff::TextDiff> compare(const diff::Change& change) {
+// Nullopt: there are no lines in it.
+Result<std::optional<diff::TextDiff>> compare(const diff::Change& change) {
   std::string before = TRY(text_of(change.before, change.old_sha256));
   std::string after = TRY(text_of(change.after, change.new_sha256));
-  return diff::diff_texts(std::move(before), std::move(after));
+  for (const std::string* side : {&before, &after})
+    if (side->find('\0') != std::string::npos) return std::nullopt;
+  return TRY(diff::diff_texts(std::move(before), std::move(after)));
 }
 
 // What stands for lines where there are none.
@@ -148,25 +151,31 @@ LoadedFile load_file(const diff::Change& change) {
     return out;
   }
   if (!change.content_changed && change.before && change.after) return out;
+  constexpr char kBinary[] = "binary: decided as a whole";
+  constexpr char kLarge[] = "too large to compare by lines: decided as a whole";
   if (change.binary || change.too_large) {
-    note_bytes(change,
-               change.binary
-                   ? "binary: decided as a whole"
-                   : "too large to compare by lines: decided as a whole",
-               out.notes);
+    note_bytes(change, change.binary ? kBinary : kLarge, out.notes);
     return out;
   }
   auto text = compare(change);
   if (!text) {
     if (text.error().err() == EFBIG)
-      note_bytes(change, "too large to compare by lines: decided as a whole",
-                 out.notes);
+      note_bytes(change, kLarge, out.notes);
     else
       out.notes.push_back("cannot be read: " + text.error().text());
     return out;
   }
-  if (text->edits.empty()) out.notes.push_back("an empty file");
-  out.text = std::move(*text);
+  if (!*text) {
+    note_bytes(change, kBinary, out.notes);
+    return out;
+  }
+  // Looked at before it is known to differ (ReviewInput::early).
+  bool same = change.before && change.after && (*text)->edits.empty();
+  if (same)
+    out.notes.push_back("the same content on both sides");
+  else if ((*text)->edits.empty())
+    out.notes.push_back("an empty file");
+  out.text = std::move(**text);
   return out;
 }
 

@@ -43,9 +43,11 @@ class Sitting {
     return s;
   }
   // Takes the time; reads alone.
-  Status prepare(const diff::Progress& progress = {}) {
+  Status prepare(const diff::Progress& progress = {},
+                 const std::function<void(diff::ChangeSet)>& early = {}) {
     diff::DiffOptions options;
     options.progress = progress;
+    options.early = early;
     set_ = TRY(changes_of(opened_, policy_, std::move(options)));
     gate::Plan plan =
         TRY_CTX(gate::load_plan(opened_.draft_dir.get(), draft::kPlanFile),
@@ -178,9 +180,10 @@ void tell_rest(Context& context, size_t approved, size_t undecided) {
 Result<int> review_draft(Context& context, const draft::Draft& draft) {
   auto sitting = TRY(Sitting::open(context, draft));
   context.out.flush();
-  auto request = [&](const diff::Progress& progress)
-      -> Result<std::optional<ReviewRequest>> {
-    TRY(sitting->prepare(progress));
+  auto request =
+      [&](const diff::Progress& progress,
+          const auto& early) -> Result<std::optional<ReviewRequest>> {
+    TRY(sitting->prepare(progress, early));
     if (sitting->nothing_to_review()) return std::nullopt;
     return ReviewRequest{
         .set = sitting->set(),
@@ -198,8 +201,11 @@ Result<int> review_draft(Context& context, const draft::Draft& draft) {
         .color = context.out.color(),
         .ignored = sitting->with_ignored()};
   };
-  std::optional<ReviewEnd> reviewed = TRY(run_review(
-      {.title = draft.name, .color = context.out.color(), .prepare = request}));
+  std::optional<ReviewEnd> reviewed =
+      TRY(run_review({.title = draft.name,
+                      .color = context.out.color(),
+                      .ignored = sitting->with_ignored(),
+                      .prepare = request}));
   if (!reviewed) {
     context.out.note(sitting->set().empty()
                          ? "nothing is held: there is nothing to review"

@@ -85,9 +85,13 @@ class Painter {
 
   void title() {
     std::string left = fmt::format(" review {}", escape(model_.title()));
-    std::string right = fmt::format("{} of {} undecided", model_.undecided(),
-                                    model_.items().size());
-    if (model_.unseen_dangers() > 0)
+    std::string right =
+        model_.is_early()
+            ? fmt::format("looking at {} of {} changes", model_.looked_at(),
+                          model_.to_look_at())
+            : fmt::format("{} of {} undecided", model_.undecided(),
+                          model_.items().size());
+    if (model_.unseen_dangers() > 0 && !model_.is_early())
       right += fmt::format(", {} danger{} not seen", model_.unseen_dangers(),
                            model_.unseen_dangers() == 1 ? "" : "s");
     auto columns = static_cast<size_t>(g_.columns);
@@ -173,7 +177,9 @@ class Painter {
     const OpenFile& open = model_.open();
     const diff::Change& change = model_.change_of(open.item);
     std::string_view word = word_of(model_.items()[open.item].summary.standing);
-    std::string right = fmt::format(" {}", word.empty() ? "undecided" : word);
+    std::string right = fmt::format(" {}", model_.is_early() ? ""
+                                           : word.empty()    ? "undecided"
+                                                             : word);
     auto columns = static_cast<size_t>(g_.text_columns);
     size_t room = columns > right.size() ? columns - right.size() : 0;
     put(row, column, pad(fit_path(change.shown_path(), room), room),
@@ -288,7 +294,12 @@ class Painter {
         "u undo  c commit  q leave  ? help",
         "y approve  x reject  a/d rest  n next  ] file  c commit  q leave  ?",
         "y x a d n ] c q  ? help"};
-    for (std::string_view hint : kHints)
+    static constexpr std::string_view kEarly[] = {
+        "read on: decisions open when every change was looked at  ] file  "
+        "/ search  q leave  ? help",
+        "decisions open when all was looked at  ] file  / search  q leave  ?",
+        "] / q  ? help"};
+    for (std::string_view hint : model_.is_early() ? kEarly : kHints)
       if (hint.size() <= columns) return put(row, 0, hint, Ink::kFaint);
   }
 

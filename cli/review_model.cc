@@ -266,6 +266,7 @@ std::vector<uint32_t> ReviewModel::hunk_makers(size_t hunk) const {
 
 void ReviewModel::shown() {
   if (empty() || !open_.loaded || mode_ == Mode::kPopup) return;
+  if (input_.early) return;  // not all of it is known
   if (!geometry_.two_panes && list_focus_) return;
   FileItem& item = items_[open_.item];
   const diff::Change& change = change_of(open_.item);

@@ -47,6 +47,10 @@ struct ReviewInput {
   bool ignored = false;
   // Which command made which hunk; null: nobody looks for it.
   MakerSource* makers = nullptr;
+  // The set is what can be told before contents are read (DiffOptions::early):
+  // to be read and searched, with decisions and commit closed, and nothing in
+  // it counts as seen. Another model goes on from this one.
+  bool early = false;
 };
 
 enum class Mode { kBrowse, kSearch, kReason, kConfirm, kPopup };
@@ -113,6 +117,15 @@ Geometry geometry_of(int columns, int rows);
 class ReviewModel {
  public:
   explicit ReviewModel(ReviewInput input);
+
+  // Takes the reader on from an early model of the same draft: what the cursor
+  // was on stays where it is on the screen, and what is being typed goes on.
+  void go_on_from(const ReviewModel& early);
+  // Of an early one: how many changes were looked at.
+  void set_progress(size_t done, size_t total);
+  size_t looked_at() const { return looked_at_; }
+  size_t to_look_at() const { return to_look_at_; }
+  bool is_early() const { return input_.early; }
 
   void resize(int columns, int rows);
   void press(Key key);
@@ -187,6 +200,11 @@ class ReviewModel {
   void rebuild(std::optional<size_t> edit);
   void forget_place();
 
+  // review_early.cc
+  bool is_closed(Key key);
+  std::optional<size_t> item_at(const RelPath& path) const;
+  void stand_as(const OpenFile& before);
+
   // review_move.cc
   void browse(Key key);
   bool move(Key key);
@@ -251,6 +269,7 @@ class ReviewModel {
   std::deque<Deed> undo_, redo_;
   size_t undecided_ = 0, approved_ = 0, unseen_dangers_ = 0;
   size_t not_listed_ = 0;
+  size_t looked_at_ = 0, to_look_at_ = 0;  // of an early one
   bool dirty_ = false;
 };
 

@@ -24,7 +24,7 @@ void ReviewModel::browse(Key key) {
     show_help();
     return;
   }
-  if (empty()) return;
+  if (empty() || is_closed(key)) return;
   if (move(key)) return;
   switch (key) {
     case 'y':

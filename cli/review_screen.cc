@@ -20,6 +20,8 @@ namespace {
 
 // After this long without a key, decisions are saved.
 constexpr int kPauseMs = 700;
+// How far the work is, is told this often.
+constexpr int kProgressMs = 100;
 // A paste or a held key is taken in gulps, so that the screen follows.
 constexpr int kKeysAFrame = 64;
 // A terminal that is always ready and never has a key is gone.
@@ -52,24 +54,41 @@ class MakerLoader : public MakerSource {
   std::unique_ptr<Makers> makers_;
 };
 
+// What a review stands on.
+struct Ground {
+  FileLoader& loader;
+  MakerLoader& makers;
+  Terminal& terminal;
+  sys::SignalWatch& signals;
+};
+
 class Session {
  public:
-  Session(ReviewRequest& request, FileLoader& loader, MakerLoader& makers,
-          Terminal& terminal, sys::SignalWatch& signals)
+  // `work`: what is to be reviewed is being looked for, and this is what can
+  // be read until that is done.
+  Session(ReviewRequest& request, Ground ground,
+          const Preparation* work = nullptr)
       : request_(request),
-        loader_(loader),
-        makers_(makers),
-        terminal_(terminal),
-        signals_(signals),
+        loader_(ground.loader),
+        makers_(ground.makers),
+        terminal_(ground.terminal),
+        signals_(ground.signals),
+        work_(work),
         model_({.set = request.set,
                 .decisions = request.decisions,
-                .files = loader,
+                .files = loader_,
                 .looked = std::move(request.looked),
                 .title = request.title,
                 .command_text = request.command_text,
                 .can_commit = request.commit != nullptr,
                 .ignored = request.ignored,
-                .makers = makers.looks() ? &makers : nullptr}) {}
+                .makers = makers_.looks() ? &makers_ : nullptr,
+                .early = work != nullptr}) {}
+
+  // Before run(): the reader was on another one.
+  void go_on_from(const Session& early) { model_.go_on_from(early.model_); }
+  // The work was done before the reader left.
+  bool is_ready() const { return ready_; }
 
   Result<ReviewEnd> run() {
     model_.resize(terminal_.columns(), terminal_.rows());
@@ -97,6 +116,7 @@ class Session {
 
  private:
   void draw() {
+    if (work_ != nullptr) model_.set_progress(work_->done(), work_->total());
     terminal_.paint(layout(model_, {.ascii = terminal_.ascii()}));
     size_t before = model_.unseen_dangers();
     model_.shown();
@@ -111,12 +131,18 @@ class Session {
     // What nobody waits for any more would wake us for ever.
     int files = model_.busy() ? loader_.fd() : -1;
     int makers = model_.awaits_makers() ? makers_.fd() : -1;
-    std::array<pollfd, 4> fds = {{{0, POLLIN, 0},
+    int work = work_ != nullptr ? work_->fd() : -1;
+    std::array<pollfd, 5> fds = {{{0, POLLIN, 0},
                                   {signals_.fd(), POLLIN, 0},
                                   {files, POLLIN, 0},
-                                  {makers, POLLIN, 0}}};
-    int timeout = searching ? 0 : unsaved_ ? kPauseMs : -1;
+                                  {makers, POLLIN, 0},
+                                  {work, POLLIN, 0}}};
+    int timeout = searching          ? 0
+                  : work_ != nullptr ? kProgressMs
+                  : unsaved_         ? kPauseMs
+                                     : -1;
     int ready = TRY(sys::wait_any(fds, timeout));
+    if ((fds[4].revents & POLLIN) != 0) ready_ = over_ = true;
     if (ready == 0 && !searching && unsaved_) save();
     if ((fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
       end_.signal = SIGHUP;
@@ -224,37 +250,86 @@ class Session {
   MakerLoader& makers_;
   Terminal& terminal_;
   sys::SignalWatch& signals_;
+  const Preparation* work_;
   ReviewModel model_;
   ReviewEnd end_;
   Wish wish_ = Wish::kNone;
   bool over_ = false;
+  bool ready_ = false;
   bool unsaved_ = false;
   bool has_input_ = false;
   int empty_reads_ = 0;
 };
 
-}  // namespace
-
 // Before any thread, which inherits the mask, and before ncurses, whose own
 // handlers then never run.
-static Result<sys::SignalWatch> watch_signals() {
+Result<sys::SignalWatch> watch_signals() {
   return sys::SignalWatch::start(
       {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP, SIGQUIT});
 }
 
-static Result<ReviewEnd> review(ReviewRequest& request,
-                                sys::SignalWatch& signals,
-                                std::unique_ptr<Terminal> terminal) {
-  auto loader = TRY(FileLoader::create(request.set));
-  auto makers = TRY(MakerLoader::create(request));
-  if (!terminal) terminal = TRY(Terminal::open({.color = request.color}));
-  Session session(request, *loader, *makers, *terminal, signals);
-  return session.run();
-}
+// A review over one set; of an early one, until `work` is done.
+class Sitting {
+ public:
+  static Result<std::unique_ptr<Sitting>> create(
+      ReviewRequest request, sys::SignalWatch& signals, Terminal& terminal,
+      const Preparation* work = nullptr) {
+    std::unique_ptr<Sitting> s(new Sitting(std::move(request)));
+    s->loader_ = TRY(FileLoader::create(s->request_.set));
+    s->makers_ = TRY(MakerLoader::create(s->request_));
+    s->session_.emplace(
+        s->request_, Ground{*s->loader_, *s->makers_, terminal, signals}, work);
+    return s;
+  }
+  Session& session() { return *session_; }
+
+ private:
+  explicit Sitting(ReviewRequest request) : request_(std::move(request)) {}
+  ReviewRequest request_;
+  std::unique_ptr<FileLoader> loader_;
+  std::unique_ptr<MakerLoader> makers_;
+  std::optional<Session> session_;
+};
+
+// What there is to read while the rest is being looked for.
+struct EarlyReview {
+  std::unique_ptr<diff::ChangeSet> set;
+  MemoryDecisions decisions;  // none are made
+  std::unique_ptr<Sitting> sitting;
+};
+
+}  // namespace
 
 Result<ReviewEnd> run_review(ReviewRequest request) {
   sys::SignalWatch signals = TRY(watch_signals());
-  return review(request, signals, nullptr);
+  auto terminal = TRY(Terminal::open({.color = request.color}));
+  auto sitting = TRY(Sitting::create(std::move(request), signals, *terminal));
+  return sitting->session().run();
+}
+
+// Not waiting for the work, which is reading alone.
+[[noreturn]] static void leave_at_once(std::unique_ptr<Terminal> terminal,
+                                       int signal) {
+  terminal.reset();
+  ::_exit(signal != 0 ? kSignalBase + signal : kDone);
+}
+
+static Result<EarlyReview> read_early(const ReviewStart& start, Waited& waited,
+                                      sys::SignalWatch& signals,
+                                      const Preparation& work) {
+  EarlyReview early;
+  early.set = std::move(waited.early);
+  early.sitting = TRY(Sitting::create({.set = *early.set,
+                                       .decisions = early.decisions,
+                                       .looked = {},
+                                       .title = start.title,
+                                       .color = start.color,
+                                       .ignored = start.ignored},
+                                      signals, *waited.terminal, &work));
+  ReviewEnd end = TRY(early.sitting->session().run());
+  if (!early.sitting->session().is_ready())
+    leave_at_once(std::move(waited.terminal), end.signal);
+  return early;
 }
 
 Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
@@ -262,22 +337,23 @@ Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
   std::optional<Result<std::optional<ReviewRequest>>> request;
   std::exception_ptr thrown;
   Waited waited;
+  EarlyReview early;
   {
-    auto work =
-        TRY(Preparation::start([&](const diff::Progress& progress) noexcept {
+    auto work = TRY(
+        Preparation::start([&](const diff::Progress& progress,
+                               const Preparation::Early& tell_early) noexcept {
           try {
-            request.emplace(start.prepare(progress));
+            request.emplace(start.prepare(progress, tell_early));
           } catch (...) {
             thrown = std::current_exception();
           }
         }));
     auto ended = wait_on_screen(
         *work, {.title = start.title, .color = start.color}, signals);
-    if (ended && ended->left) {
-      ended->terminal.reset();
-      ::_exit(ended->signal != 0 ? kSignalBase + ended->signal : kDone);
-    }
+    if (ended && ended->left)
+      leave_at_once(std::move(ended->terminal), ended->signal);
     waited = TRY(std::move(ended));
+    if (waited.early) early = TRY(read_early(start, waited, signals, *work));
   }
   if (thrown) std::rethrow_exception(thrown);
   if (!request->has_value()) {
@@ -285,7 +361,12 @@ Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
     return std::unexpected(std::move(request->error()));
   }
   if (!**request) return std::nullopt;
-  return TRY(review(***request, signals, std::move(waited.terminal)));
+  if (!waited.terminal)
+    waited.terminal = TRY(Terminal::open({.color = start.color}));
+  auto sitting =
+      TRY(Sitting::create(std::move(***request), signals, *waited.terminal));
+  if (early.sitting) sitting->session().go_on_from(early.sitting->session());
+  return TRY(sitting->session().run());
 }
 
 }  // namespace stoplog::cli

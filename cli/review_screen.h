@@ -61,14 +61,17 @@ struct ReviewEnd {
 Result<ReviewEnd> run_review(ReviewRequest request);
 
 // The same when what is to be reviewed must first be looked for, which
-// `prepare` does, on another thread, and may tell how far it is. When it takes
-// a moment the screen is there meanwhile. Nullopt: there is nothing to review.
-// Leaving the screen meanwhile leaves the process at once: `prepare` must be
-// reading alone.
+// `prepare` does, on another thread, and may tell how far it is, and what is to
+// be reviewed before all of it is known (DiffOptions::early). When it takes a
+// moment the screen is there meanwhile, with that to be read. Nullopt: there is
+// nothing to review. Leaving the screen meanwhile leaves the process at once:
+// `prepare` must be reading alone.
 struct ReviewStart {
   std::string title;
   bool color = true;
-  std::function<Result<std::optional<ReviewRequest>>(const diff::Progress&)>
+  bool ignored = false;  // as ReviewRequest has it
+  std::function<Result<std::optional<ReviewRequest>>(
+      const diff::Progress&, const std::function<void(diff::ChangeSet)>& early)>
       prepare;
 };
 Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/escape.h"
 #include "cli/review_text.h"
@@ -18,19 +19,35 @@ constexpr int kEveryMs = 100;
 
 Result<std::unique_ptr<Preparation>> Preparation::start(Work work) {
   Fd ready = TRY(sys::event_fd());
-  return std::unique_ptr<Preparation>(
-      new Preparation(std::move(work), std::move(ready)));
+  Fd early_ready = TRY(sys::event_fd());
+  return std::unique_ptr<Preparation>(new Preparation(
+      std::move(work), std::move(ready), std::move(early_ready)));
 }
 
-Preparation::Preparation(Work work, Fd ready) : ready_(std::move(ready)) {
-  thread_ = std::thread([this, work = std::move(work)] {
-    work([this](size_t done, size_t total) {
-      total_ = total;
-      done_ = done;
-      return true;
-    });
+Preparation::Preparation(Work work, Fd ready, Fd early_ready)
+    : ready_(std::move(ready)), early_ready_(std::move(early_ready)) {
+  auto tell = [this](size_t done, size_t total) {
+    total_ = total;
+    done_ = done;
+    return true;
+  };
+  auto early = [this](diff::ChangeSet set) {
+    if (set.empty()) return;
+    {
+      std::lock_guard lock(mutex_);
+      early_ = std::make_unique<diff::ChangeSet>(std::move(set));
+    }
+    sys::raise_event(early_ready_.get());
+  };
+  thread_ = std::thread([this, work = std::move(work), tell, early] {
+    work(tell, early);
     sys::raise_event(ready_.get());
   });
+}
+
+std::unique_ptr<diff::ChangeSet> Preparation::take_early() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(early_, nullptr);
 }
 
 Frame waiting_frame(const std::string& title, size_t done, size_t total,
@@ -56,16 +73,18 @@ Frame waiting_frame(const std::string& title, size_t done, size_t total,
   return frame;
 }
 
-Result<Waited> wait_on_screen(const Preparation& work,
-                              const WaitOptions& options,
+Result<Waited> wait_on_screen(Preparation& work, const WaitOptions& options,
                               sys::SignalWatch& signals) {
   Waited out;
   int timeout = kPatienceMs;
   while (true) {
     // Keys are read on the screen alone.
-    std::array<pollfd, 3> fds = {{{work.fd(), POLLIN, 0},
+    int keys = out.terminal ? 0 : -1;
+    int early = out.terminal ? work.early_fd() : -1;
+    std::array<pollfd, 4> fds = {{{work.fd(), POLLIN, 0},
                                   {signals.fd(), POLLIN, 0},
-                                  {out.terminal ? 0 : -1, POLLIN, 0}}};
+                                  {keys, POLLIN, 0},
+                                  {early, POLLIN, 0}}};
     TRY(sys::wait_any(fds, timeout));
     if ((fds[0].revents & POLLIN) != 0) return out;
     while (int signal = signals.take()) {
@@ -94,6 +113,8 @@ Result<Waited> wait_on_screen(const Preparation& work,
     if (out.left) return out;
     if (!out.terminal)
       out.terminal = TRY(Terminal::open({.color = options.color}));
+    out.early = work.take_early();
+    if (out.early) return out;
     out.terminal->paint(waiting_frame(options.title, work.done(), work.total(),
                                       out.terminal->columns(),
                                       out.terminal->rows()));

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The screen while what is to be reviewed is still being looked at: dangers
-// come first, so nothing can be shown before all of it is known.
+// The screen until there is something to read on it, and the work that finds
+// that.
 //
-//   Preparation work([&](const diff::Progress& tell) { ... });
-//   Waited waited = TRY(wait_on_screen(work, options, signals));
+//   auto work = TRY(Preparation::start([&](const auto& tell, const auto& early)
+//   {
+//     ...
+//   }));
+//   Waited waited = TRY(wait_on_screen(*work, options, signals));
 //   if (waited.terminal) ...   // the screen, to go on with; null: it was quick
+//   if (waited.early) ...      // what can be read while the work goes on
 //
 // The work runs on a thread of its own, which the destructor waits for. A
 // reader who leaves does not wait: see Waited::left.
@@ -13,6 +17,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -27,24 +32,31 @@ namespace stoplog::cli {
 
 class Preparation {
  public:
-  using Work = std::function<void(const diff::Progress&)>;
+  using Early = std::function<void(diff::ChangeSet)>;
+  using Work = std::function<void(const diff::Progress&, const Early&)>;
   static Result<std::unique_ptr<Preparation>> start(Work work);
   ~Preparation() { thread_.join(); }
 
   int fd() const { return ready_.get(); }  // readable when it is done
   size_t done() const { return done_; }
   size_t total() const { return total_; }
+  // Readable when there is something to take early; once.
+  int early_fd() const { return early_ready_.get(); }
+  std::unique_ptr<diff::ChangeSet> take_early();
 
  private:
-  Preparation(Work work, Fd ready);
+  Preparation(Work work, Fd ready, Fd early_ready);
 
-  Fd ready_;
+  Fd ready_, early_ready_;
   std::atomic<size_t> done_ = 0, total_ = 0;
+  std::mutex mutex_;
+  std::unique_ptr<diff::ChangeSet> early_;  // by mutex_
   std::thread thread_;
 };
 
 struct Waited {
   std::unique_ptr<Terminal> terminal;
+  std::unique_ptr<diff::ChangeSet> early;  // with a terminal; never empty
   bool left = false;  // before the work was done: leave the process
   int signal = 0;     // that it was left by
 };
@@ -54,8 +66,7 @@ struct WaitOptions {
   bool color = true;
 };
 
-Result<Waited> wait_on_screen(const Preparation& work,
-                              const WaitOptions& options,
+Result<Waited> wait_on_screen(Preparation& work, const WaitOptions& options,
                               sys::SignalWatch& signals);
 
 // What is shown meanwhile; total 0: not known yet.

@@ -184,16 +184,31 @@ bool may_be_shut(const std::optional<fs::NodeState>& state) {
   return state && state->content && (state->mode & 0400) == 0;
 }
 
+// In order and by one thread: the answers of a directory serve its files, and
+// threads would only wait for each other.
+void find_ignored(std::vector<Change>& changes, GitFacts& facts) {
+  for (Change& change : changes) {
+    bool directory = is_dir(change.after ? change.after : change.before);
+    change.ignored =
+        !is_inside_git(change) && facts.is_ignored(change.path, directory);
+  }
+}
+
+// What can be told before contents are read.
+ChangeSet suppose_all(std::vector<Change> changes,
+                      const ExamineContext& context) {
+  ChangeSet set;
+  set.changes = std::move(changes);
+  for (Change& change : set.changes) suppose(change, context);
+  std::erase_if(set.changes,
+                [](const Change& change) { return !kind_of(change); });
+  set_directories_aside(set);
+  return set;
+}
+
 // Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
                    std::vector<Change>* unchanged) {
-  // In order and by one thread: the answers of a directory serve its files, and
-  // threads would only wait for each other.
-  for (Change& change : changes) {
-    bool directory = is_dir(change.after ? change.after : change.before);
-    change.ignored = !is_inside_git(change) &&
-                     context.facts.is_ignored(change.path, directory);
-  }
   auto look = [&](size_t i) -> Status {
     Change& change = changes[i];
     if (context.options.stop != nullptr && *context.options.stop)
@@ -250,6 +265,9 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   set.changes = TRY(list_changes(view));
   GitFacts facts(options.real_root);
   std::vector<GitParts> git = take_git_parts(view, set.changes);
+  find_ignored(set.changes, facts);
+  if (options.early)
+    options.early(suppose_all(set.changes, {view, options, facts}));
   TRY(examine_all(set.changes, {view, options, facts}, &set.unchanged));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));

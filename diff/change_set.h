@@ -165,6 +165,11 @@ struct DiffOptions {
   unsigned threads = 0;  // 0: as many as the machine has, at most 4
   // Of the reading; its answer means nothing, a change set is always whole.
   Progress progress;
+  // Called once, on the calling thread, before any content is read, with what
+  // can be told without: see suppose() in diff/examine.h. What is supposed to
+  // have changed may turn out not to have; git directories, hashes, counts and
+  // the risks that lie in contents come with the set itself.
+  std::function<void(ChangeSet)> early;
   // Set by another thread: there will be no change set, but EINTR.
   const std::atomic<bool>* stop = nullptr;
 };

@@ -185,6 +185,29 @@ Status examine(Change& change, const ExamineContext& context) {
   return {};
 }
 
+void suppose(Change& change, const ExamineContext& context) {
+  bool has_both = change.before && change.after;
+  if (has_both) {
+    const fs::NodeState& a = *change.before;
+    const fs::NodeState& b = *change.after;
+    change.mode_changed = a.type == b.type && !same_attributes(a, b);
+    change.content_changed =
+        a.type != b.type || (is_file(change.before) && is_file(change.after)) ||
+        a.target != b.target || a.rdev != b.rdev;
+  } else {
+    change.content_changed = true;
+  }
+  for (const auto* side : {&change.before, &change.after})
+    change.too_large |= is_file(*side) && (*side)->content->size() > kTextLimit;
+  if (auto kind = kind_of(change)) change.kind = *kind;
+  change.risks = assess_names({.change = change,
+                               .old_text = {},
+                               .new_text = {},
+                               .real_root = context.options.real_root,
+                               .view = context.view},
+                              context.options.rules);
+}
+
 std::optional<Kind> kind_of(const Change& change) {
   if (!change.before && !change.after) return std::nullopt;
   if (!change.before) return Kind::kAdded;

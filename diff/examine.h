@@ -21,6 +21,11 @@ struct ExamineContext {
 // risks of its name.
 Status examine(Change& change, const ExamineContext& context);
 
+// What examine() sets as far as it can be told without reading: two files with
+// content are supposed to differ. No hashes, no counts, and of the risks those
+// that names and the policy tell.
+void suppose(Change& change, const ExamineContext& context);
+
 // What kind of change the two sides make, once examined; nullopt: none.
 std::optional<Kind> kind_of(const Change& change);
 

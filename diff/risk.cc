@@ -173,6 +173,16 @@ std::vector<Risk> assess(const Subject& subject,
   return risks;
 }
 
+std::vector<Risk> assess_names(const Subject& subject,
+                               const std::vector<PolicyRule>& policy) {
+  std::vector<Risk> risks;
+  add_names(subject, risks);
+  add_policy(subject.change, policy, risks);
+  raise(policy, risks);
+  sort_risks(risks);
+  return risks;
+}
+
 void assess_policy(Change& change, const std::vector<PolicyRule>& policy) {
   add_policy(change, policy, change.risks);
   sort_risks(change.risks);

@@ -37,6 +37,9 @@ struct Subject {
 // All rules that match, gravest first; policy rules included.
 std::vector<Risk> assess(const Subject& subject,
                          const std::vector<PolicyRule>& policy);
+// Those alone that names and the policy tell, whatever the contents are.
+std::vector<Risk> assess_names(const Subject& subject,
+                               const std::vector<PolicyRule>& policy);
 // The policy's alone, gravest first again: for a row whose risks are known.
 void assess_policy(Change& change, const std::vector<PolicyRule>& policy);
 // The same for what the rules of the whole set found.

@@ -1,49 +1,59 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A review of so much that it takes a while to look at: the screen is there
-# meanwhile and tells how far it is, can be left, and fills in by itself.
+# A review of so much that it takes a while to look at: the list is there before
+# contents were read, can be read and left, and decides nothing; dangers that
+# lie in contents arrive by themselves, and commit is closed until they are seen.
 . "$(dirname "$0")/lib.sh" || exit 1
-needs git python3 strace
+. "$TOP/tests/tools/tty.sh"
+needs git python3 strace jq
 needs_fuse
+PATIENCE_MS=10
 
 workspace
-sl run --quiet -- sh -c 'for i in $(seq 400); do echo $i >name$i; done'
+sl run --quiet -- sh -c 'for i in $(seq 100 499); do echo "line of $i" >name$i; done
+  echo ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 >name300'
+same danger "$(sl status --json | jq -r '.changes[] | select(.path == "name300").risks[0].level')"
 # Each read delayed, so that it takes a while on any machine.
-cat >"$T/drive.py" <<'PY'
-import os, pty, re, struct, sys, fcntl, termios
-program, key = sys.argv[1:]
-pid, terminal = pty.fork()
-if pid == 0:
-    os.environ.update(TERM="xterm", LANG="C.UTF-8")
-    os.execvp("strace", ["strace", "-f", "-o", "/dev/null", "-e", "trace=pread64",
-                         "-e", "inject=pread64:delay_exit=8000", program, "review"])
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-said, pressed = b"", False
-while True:
-    try:
-        piece = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not piece: break
-    said += piece
-    ready = b"looking at" in said if key == "early" or key == "stop" else b"name1" in said
-    if ready and not pressed:
-        os.write(terminal, b"\x03" if key == "stop" else b"q")
-        pressed = True
-code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-assert b"\x1b[?1049h" in said and said.rstrip().count(b"\x1b[?1049l") == 1, said[-300:]
-waiting = re.search(rb"looking at \d+ of \d+ changes", said)
-assert waiting, said[:600]
-if key == "late":
-    assert said.index(b"name1") > waiting.start()
-    assert b"400 undecided" in said, said[-300:]
-else:
-    assert b"name1" not in said
-assert code == {"late": 0, "early": 0, "stop": 130}[key], (code, said[-300:])
-PY
-python3 "$T/drive.py" "$STOPLOG" late
-python3 "$T/drive.py" "$STOPLOG" early
-python3 "$T/drive.py" "$STOPLOG" stop
+slowly="strace -f -o /dev/null -e trace=pread64 -e inject=pread64:delay_exit=$((PATIENCE_MS * 1000)) $STOPLOG"
+
+# The list is there while most was not looked at, what is opened is shown, and
+# leaving waits for nothing.
+tty_start 80 24 "$slowly review; echo exit \$?"
+tty_matches 'looking at [0-9]* of 400 changes'
+tty_sees 'A name100'
+tty_send q
+tty_sees 'exit 0'
+tty_start 80 24 "$slowly review; echo exit \$?"
+tty_matches 'looking at [0-9]* of 400 changes'
+tty_send C-c
+tty_sees 'exit 130'
+
+# Nothing is decided meanwhile; the danger that lies in a content comes on top,
+# and what was being read stays.
+tty_start 80 24 "$slowly review; echo exit \$?"
+tty_sees '+line of 100'
+tty_send y
+tty_matches 'not before every change was looked at: [0-9]* of 400 so far'
+tty_send ] ]
+tty_sees '+line of 102'
+PATIENCE=180 tty_sees '400 of 400 undecided, 1 danger not seen'
+tty_sees 'every change was looked at: 1 danger; ! goes there'
+tty_sees '▸   A name102'
+tty_sees '+line of 102'
+tty_send y
+tty_sees '399 of 400 undecided'
+tty_send c
+tty_sees 'commit is closed: danger not seen: name300'
+tty_send '!'
+tty_sees 'DANGER secret'
+tty_send c
+tty_sees 'commit 1 file, hold back 399? y/n'
+tty_send y
+PATIENCE=180 tty_sees 'committed 1 change'
+tty_sees 'exit 0'
+same 'line of 102' "$(cat name102)" 'what was approved'
+test ! -e name100 || fail 'what was pressed before decisions were open counted'
+
 # What is quick has no screen to wait on, and an empty draft has none at all.
 sl discard -y >/dev/null 2>&1
 sl run --quiet --new -- true

@@ -86,8 +86,10 @@ inline std::string lines(int n, const std::vector<int>& changed = {},
 }
 
 // A set in order of path, a store, and a model over both.
+enum class Early { kNo, kYes };
 struct Review {
-  explicit Review(std::vector<diff::Change> changes, Looked looked = {})
+  explicit Review(std::vector<diff::Change> changes, Looked looked = {},
+                  Early early = Early::kNo)
       : set{.changes = std::move(changes)},
         files(set),
         model({.set = set,
@@ -95,7 +97,8 @@ struct Review {
                .files = files,
                .looked = std::move(looked),
                .title = "calm-otter",
-               .command_text = [](uint32_t) { return "make all"; }}) {
+               .command_text = [](uint32_t) { return "make all"; },
+               .early = early == Early::kYes}) {
     model.resize(100, 24);
   }
   void press(std::string_view keys) {
