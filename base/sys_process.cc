@@ -91,6 +91,15 @@ Result<Pipe> pipe(int flags) {
   return Pipe{.read = Fd(fds[0]), .write = Fd(fds[1])};
 }
 
+bool hold_standard_streams() {
+  for (int fd : {0, 1, 2}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest number that is free, as open() promises.
+    if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return false;
+  }
+  return true;
+}
+
 Status set_nonblocking(int fd, bool on) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return fail_errno(errno);

@@ -64,6 +64,11 @@ Result<Pipe> pipe(int flags = 0);
 
 // O_NONBLOCK of the open file description (shared with every duplicate).
 Status set_nonblocking(int fd, bool on);
+// To be called before anything is opened: a standard stream that the caller
+// closed is held by one that can be neither read nor written (EBADF, as if it
+// were closed), so that no file of ours takes its number, and with it our words
+// or the command's. False: it cannot be held.
+bool hold_standard_streams();
 
 Status getrandom(std::span<std::byte> out);
 

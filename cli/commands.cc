@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/strings.h"
+#include "base/sys_process.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 
@@ -221,6 +222,7 @@ const Command* find_command(std::string_view name) {
 }
 
 int run_program(std::vector<std::string> words) {
+  if (!sys::hold_standard_streams()) return kCannotHold;
   Output out(ColorMode::kAuto);
   const Command* command = nullptr;
   Result<int> code = kBug;
