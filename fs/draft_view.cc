@@ -188,7 +188,7 @@ Result<std::unique_ptr<DraftView>> open_view(const ViewOptions& options) {
       TRY(Segments::open(options.draft_dir, false));
   std::shared_ptr<LentObjects> lent;
   if (options.at != kEnd) {
-    auto maps = TRY(base_maps_since(options.draft_dir, options.at));
+    auto maps = TRY(base_maps_since(options.draft_dir, options.at, &replayed));
     if (!maps.empty()) {
       lent = std::make_shared<LentObjects>(options.objects);
       TRY(restore_replaced(replayed.state, std::move(maps), options.base,

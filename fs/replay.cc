@@ -65,6 +65,7 @@ class Replay {
                                      return {};
                                    }));
     result_.bytes += result_.end.end;
+    read_to_[source.number] = {result_.end.end, result_.end.sequence};
     for (const Damage& gap : result_.end.damage) {
       if (gap.first_lost > until) continue;  // behind what is asked for
       result_.damaged = true;
@@ -85,6 +86,13 @@ class Replay {
                      result_.end.sequence + 1, until));
     return {};
   }
+
+  // How far each generation was applied.
+  struct ReadTo {
+    uint64_t offset = 0;
+    Position sequence = 0;
+  };
+  const std::map<uint32_t, ReadTo>& read_to() const { return read_to_; }
 
   // The last that was read holds neither a whole state nor what it goes on
   // from.
@@ -124,20 +132,26 @@ class Replay {
   bool begun_ = false;
   bool counted_ = false;
   std::map<Position, std::string> refused_;
+  std::map<uint32_t, ReadTo> read_to_;
 };
 
 // Seals speak of bytes, not of moments: those that were made after what a
 // generation goes on from, or after the moment that is asked for, hold all the
-// same. A mark comes before the seals of what it froze.
+// same. A mark comes before the seals of what it froze. What was applied has
+// given its own.
 Status add_later_seals(Generations& all, const Generation& first,
+                       const std::map<uint32_t, Replay::ReadTo>& read_to,
                        State& state) {
   const uint16_t wanted = record_type(SealRecord{});
   // Those of a generation that is lost are lost with it.
   for (const Generation& each : TRY(all.readable(first.head.first))) {
     Fd fd = TRY_CTX(open_generation(all.draft_dir(), each.number, O_RDONLY),
                     "journal");
+    Replay::ReadTo from{each.head.size, each.head.first};
+    if (auto read = read_to.find(each.number); read != read_to.end())
+      from = read->second;
     TRY(scan_frames(
-        fd.get(), each.head.size, each.head.first, each.head.open.draft,
+        fd.get(), from.offset, from.sequence, each.head.open.draft,
         [&](const Frame& frame) -> Result<bool> {
           if (frame.type != wanted) return true;
           if (auto seal = decode(frame.type, frame.payload))
@@ -169,8 +183,8 @@ class BaseMaps {
  public:
   explicit BaseMaps(Position after) : after_(after) {}
 
-  void begin(const Generation& each, bool is_newest) {
-    seen_ = each.head.first;
+  void begin(Position seen, bool is_newest) {
+    seen_ = seen;
     is_newest_ = is_newest;
   }
 
@@ -284,7 +298,7 @@ Result<Replayed> replay(Generations& all, Position until, Seals seals) {
   for (auto source = sources.rbegin(); source != sources.rend(); ++source)
     TRY(work.read(*source));
   if ((sources.size() > 1 || until != kEnd) && seals == Seals::kAll)
-    TRY(add_later_seals(all, sources.back(), result.state));
+    TRY(add_later_seals(all, sources.back(), work.read_to(), result.state));
   work.finish();
   if (until == kEnd && (work.lost_beginning() || work.lost_table()))
     TRY(show_older(all, !work.lost_beginning(), result));
@@ -297,16 +311,25 @@ Result<Replayed> replay(Generations& all, Position until, Seals seals) {
   return result;
 }
 
-Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at) {
+Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at,
+                                                   const Replayed* replayed) {
   BaseMaps maps(at);
   Generations generations = TRY(Generations::list(draft_dir));
   const Generation newest = TRY(generations.find(kEnd));
   for (const Generation& each : TRY(generations.readable(at))) {
     Fd fd =
         TRY_CTX(open_generation(draft_dir, each.number, O_RDONLY), "journal");
-    maps.begin(each, each.number == newest.number);
+    uint64_t offset = each.head.size;
+    Position seen = each.head.first;
+    // Its table knows of no later commit.
+    if (replayed != nullptr && replayed->generation == each.number &&
+        replayed->end.sequence == at) {
+      offset = replayed->end.end;
+      seen = at;
+    }
+    maps.begin(seen, each.number == newest.number);
     TRY(scan_frames(
-        fd.get(), each.head.size, each.head.first, each.head.open.draft,
+        fd.get(), offset, seen, each.head.open.draft,
         [&](const Frame& frame) -> Result<bool> {
           TRY(maps.take(frame));
           return true;

@@ -35,7 +35,9 @@ Result<Replayed> replay(Generations& all, Position until, Seals seals);
 Status go_on(const JournalHead& head, const Logged& logged, State& state);
 
 // What commits behind `at` did to the real tree, oldest first. Code::kCorrupt
-// when the map of one of them is damaged or gone.
-Result<std::vector<BaseMapRecord>> base_maps_since(int draft_dir, Position at);
+// when the map of one of them is damaged or gone. `replayed`, when given, is
+// what replay(at) gave: its generation is read from there on.
+Result<std::vector<BaseMapRecord>> base_maps_since(
+    int draft_dir, Position at, const Replayed* replayed = nullptr);
 
 }  // namespace stoplog::fs

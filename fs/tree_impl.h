@@ -371,6 +371,7 @@ struct Tree::Impl {
   Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
   Status seal();
   Status reclaim(bool all);
+  bool is_checkpoint_due() const;
   Status checkpoint_if_due();
   std::thread pool_;
   std::mutex pool_mutex_;  // a leaf
