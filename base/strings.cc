@@ -67,6 +67,12 @@ std::string_view nearest(std::string_view word,
                          const std::vector<std::string_view>& candidates) {
   if (word.size() > 64) return {};
   std::string_view best;
+  // What was not typed to its end: the shortest that it may become.
+  for (std::string_view candidate : candidates)
+    if (word.size() >= 3 && candidate.starts_with(word) &&
+        (best.empty() || candidate.size() < best.size()))
+      best = candidate;
+  if (!best.empty()) return best;
   size_t least = std::max<size_t>(1, word.size() / 3) + 1;
   for (std::string_view candidate : candidates) {
     size_t d = distance(word, candidate);

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
 #include "cli/exit_codes.h"
+#include "cli/review_text.h"
 #include "draft/jail_setup.h"
 #include "draft/workspace.h"
 
@@ -51,16 +52,41 @@ std::string json_of(const std::vector<Check>& checks, const jail::Held& limits,
          "\n";
 }
 
+constexpr size_t kIndent = 17;
+constexpr size_t kWhole = 1 << 20;  // not broken
+
+// On a terminal broken at blanks, what follows under what came first; `head` is
+// as wide as the indent, and safe.
+void write_wrapped(Output& out, std::string head, std::string_view raw) {
+  size_t width = out.terminal() && out.width() > 2 * kIndent
+                     ? out.width() - kIndent
+                     : kWhole;
+  for (const std::string& row : wrap(raw, width)) {
+    out.write(head + row + "\n");
+    head.assign(kIndent, ' ');
+  }
+}
+
 void print(Output& out, const Check& check) {
   const char* color = check.verdict == Verdict::kOk     ? "32"
                       : check.verdict == Verdict::kWarn ? "33"
                                                         : "31;1";
   std::string word = fmt::format("{:<4}", word_of(check.verdict));
   if (out.color()) word = fmt::format("\x1b[{}m{}\x1b[m", color, word);
-  out.write(
-      fmt::format("{} {:<11} {}\n", word, check.name, escape(check.detail)));
+  std::string head = fmt::format("{} {:<11} ", word, check.name);
+  write_wrapped(out, head, check.detail);
   if (!check.hint.empty())
-    out.write(fmt::format("                 hint: {}\n", escape(check.hint)));
+    write_wrapped(out, std::string(kIndent, ' '), "hint: " + check.hint);
+}
+
+std::string limits_text(const jail::Held& limits) {
+  std::string text = "limits: ";
+  for (jail::LimitKind kind : jail::kAllLimits)
+    text += limits[kind] == jail::Mechanism::kNone
+                ? fmt::format("{} by nothing, ", jail::limit_name(kind))
+                : fmt::format("{} by {}, ", jail::limit_name(kind),
+                              jail::mechanism_name(limits[kind]));
+  return text + "disk and inodes by overlay";
 }
 
 Result<int> run(Context& context, const Args& args) {
@@ -97,12 +123,9 @@ Result<int> run(Context& context, const Args& args) {
     return ok ? kDone : kCannotHold;
   }
   for (const Check& check : checks) print(context.out, check);
-  std::string limits;
-  for (jail::LimitKind kind : jail::kAllLimits)
-    limits += fmt::format("{}{} by {}", limits.empty() ? "" : ", ",
-                          jail::limit_name(kind),
-                          jail::mechanism_name(probe.limits[kind]));
-  context.out.write(fmt::format("limits: {}\n", limits));
+  size_t width = context.out.terminal() ? context.out.width() : kWhole;
+  for (const std::string& row : wrap(limits_text(probe.limits), width))
+    context.out.write(row + "\n");
   context.out.write(ok ? "`stoplog run` works here\n"
                        : "`stoplog run` does not work here\n");
   return ok ? kDone : kCannotHold;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commit_flow.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/interrupt.h"
@@ -50,6 +52,15 @@ gate::ApproveRequest everything(const Flow& flow) {
           .by = signature(flow.set)};
 }
 
+// What a question is about, as much as a glance takes.
+void name_them(Output& out, const std::vector<RelPath>& paths) {
+  constexpr size_t kMost = 10;
+  for (size_t i = 0; i < std::min(paths.size(), kMost); i++)
+    out.say("  " + escape(paths[i].str()));
+  if (paths.size() > kMost)
+    out.say(fmt::format("  and {} more", paths.size() - kMost));
+}
+
 // With -a on a terminal: all at once, then each danger by name. These are what
 // it returns. No lock is held: a person may take as long as he likes, and who
 // comes meanwhile has the draft.
@@ -62,6 +73,7 @@ Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
             .with_hint("-y approves without being asked"));
   gate::ApproveReport report =
       TRY(gate::approve(plan, flow.set, everything(flow)));
+  if (!flow.choice.yes) name_them(flow.context.out, report.approved);
   if (!flow.choice.yes && !report.approved.empty() &&
       !ask_yes(fmt::format("approve and commit {}?",
                            plural(report.approved.size(), "change"))))

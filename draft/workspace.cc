@@ -18,6 +18,10 @@ namespace {
 Result<std::string> real_path(const std::string& path) {
   std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr),
                                               ::free);
+  if (!real && path == "." && errno == ENOENT)
+    return std::unexpected(
+        Error(Code::kUsage, "cannot find the current directory: it was removed")
+            .with_hint("go to one that is there"));
   if (!real) return fail_errno(errno, "cannot find directory '{}'", path);
   return std::string(real.get());
 }

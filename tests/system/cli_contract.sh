@@ -35,6 +35,9 @@ errors() {
   says 2 "auto, always or never" -- sl --color pink status
   says 2 "No such file or directory" -- sl -C "$T/none" status
   says 2 "No such file or directory" -- sl --workspace "$T/none" status
+  (mkdir "$T/gone-$MODE" && cd "$T/gone-$MODE" && rmdir "$PWD" &&
+    says 2 "current directory: it was removed" "go to one that is there" -- sl status)
+  says 2 "unknown command" "did you mean 'rollback'?" -- sl rollb
   says 2 "not a directory" -- sl --workspace "$PWD/README.md" status
   says 2 "cannot find draft 'none'" "lists them" -- sl -d none status
   says 2 "print a completion" "bash, zsh, fish" -- sl completion ksh
@@ -113,6 +116,26 @@ terminal() {
   tty_sees 'bad ^[[31mred^M'
   tty_end
   sl export --patch | grep -q "$(printf 'bad \033')" || fail 'a pipe gets the bytes'
+  # A question names what it is about.
+  sl run --quiet -- sh -c 'for i in $(seq 11 30); do echo x >new$i; done'
+  tty_start 100 30 "cd '$PWD'; '$STOPLOG' commit -a; echo over"
+  tty_sees 'approve and commit 21 changes? [y/N]'
+  tty_sees '  README.md'
+  tty_sees '  new19'
+  tty_sees '  and 11 more'
+  tty_lacks new20
+  tty_send n Enter
+  tty_sees over
+  tty_end
+  # Sentences break at blanks, under where they began.
+  tty_start 50 60 "'$STOPLOG' doctor; echo over"
+  tty_sees over
+  tty_sees 'limits: time by supervisor,'
+  tty_screen >"$T/screen"
+  not grep -vE '^((ok|warn|fail)  ? ?[a-z0-9]+ +[^ ]| {17}[^ ]|limits: |[a-z].* by |inodes by|by overlay|over$|\[script over|$|`stoplog run)' \
+    "$T/screen"
+  tr '\n' ' ' <"$T/screen" | tr -s ' ' | grep -q 'disk and inodes by overlay' || fail "$(cat "$T/screen")"
+  tty_end
 }
 
 # What somebody makes meanwhile in a directory that the draft made too is drift.

@@ -28,5 +28,8 @@ TEST_CASE("nearest finds the word that was meant and no other") {
   CHECK(nearest("statsu", words) == "status");
   CHECK(nearest("dif", words) == "diff");
   CHECK(nearest("comit", words) == "commit");
+  CHECK(nearest("stat", words) == "status");
+  CHECK(nearest("com", words) == "commit");
+  CHECK(nearest("co", words).empty());
   CHECK(nearest("zebra", words).empty());
 }
