@@ -291,7 +291,9 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   if (node->links.size() > 1 && node->touched <= reviewed &&
       !change.rest_held && leave_group(*node, at, *dir, known))
     return;
-  if (node->links.size() > 1 && part_from_group(*node, at, change, known))
+  bool stays = node->touched > reviewed || change.rest_held;
+  if ((stays || node->links.size() > 1) &&
+      part_from_group(*node, at, change, known))
     return;
   bool was_in_base = link.from == LinkFrom::kDerived;
   bool was_own = link.from == LinkFrom::kNew;
@@ -307,7 +309,7 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   if (at != 0) std::swap(node->links[0], node->links[at]);
   bool is_new = !node->base;
   node->base = std::make_unique<sys::Stat>(*change.now);
-  if (node->touched <= reviewed && !change.rest_held) {
+  if (!stays) {
     node->own = 0;
     node->flags = 0;
     node->xattrs.clear();

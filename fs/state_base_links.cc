@@ -186,9 +186,31 @@ bool State::leave_group(Held& node, size_t at, Held& dir,
 // the file is read, and compared, at a name that has its base still.
 bool State::part_from_group(Held& node, size_t at, const BaseChange& change,
                             const BaseIndex& index) {
-  if (!node.is_file() || !node.base ||
-      identity_of(*change.now) == identity_of(*node.base))
+  if (!node.is_file() ||
+      (node.base && identity_of(*change.now) == identity_of(*node.base)))
     return false;
+  auto hide = [&] {
+    Link& link = node.links[at];
+    link.from = LinkFrom::kNew;
+    link.origin.clear();
+    link.shadows = true;
+    deleted_.insert_or_assign(change.path.str(),
+                              Deleted{.base = *change.now,
+                                      .target = {},
+                                      .command = node.command,
+                                      .when = node.touched,
+                                      .content = {}});
+  };
+  if (node.links.size() == 1) {
+    // What stands there now has other names, which are not this file's: over
+    // it as its base, those would show what is held here.
+    if (change.now->nlink < 2 || !node.body || node.body->map.has_lower())
+      return false;
+    if (node.base) own_alone(node);
+    hide();
+    return true;
+  }
+  if (!node.base) return false;
   std::optional<std::string> read_at;
   for (size_t i = 0; i < node.links.size() && !read_at; ++i) {
     if (i == at || node.links[i].from != LinkFrom::kDerived) continue;
@@ -199,19 +221,11 @@ bool State::part_from_group(Held& node, size_t at, const BaseChange& change,
       read_at = path;
   }
   if (!read_at) return false;
-  Link& link = node.links[at];
-  if (link.from == LinkFrom::kDerived) {
+  if (node.links[at].from == LinkFrom::kDerived) {
     ++node.nlink_delta;
     if (node.base->nlink > 1) --node.base->nlink;
   }
-  link.from = LinkFrom::kNew;
-  link.origin.clear();
-  link.shadows = true;
-  deleted_.insert_or_assign(change.path.str(), Deleted{.base = *change.now,
-                                                       .target = {},
-                                                       .command = node.command,
-                                                       .when = node.touched,
-                                                       .content = {}});
+  hide();
   node.lower_path = *read_at;
   return true;
 }

@@ -285,6 +285,47 @@ TEST_CASE("of two names one replaced and one removed stay one held file") {
   CHECK(changed_paths(f) == "linked");
 }
 
+TEST_CASE("what a committed link replaced shows at its own name alone") {
+  Committing f;
+  f.base.write("linked", "one");
+  f.base.write("f", "two");
+  f.base.write("saved", "three");
+  f.open();
+  f.create("tmp", "three saved");
+  f.rename("tmp", "saved");
+  Position start = marked(f);
+  for (const char* name : {"f", "saved"}) {
+    f.unlink(name);
+    f.link("linked", name);
+  }
+  Position reviewed = marked(f);
+  auto link = [&](const char* name, const char* old) {
+    BaseChange change{.path = *RelPath::parse(name)};
+    change.before = stat_of(f, name);
+    change.preimage = f.keep(old);
+    stdfs::remove(f.base / name);
+    stdfs::create_hard_link(f.base / "linked", f.base / name);
+    change.now = stat_of(f, name);
+    return change;
+  };
+  std::vector<BaseChange> changes{link("f", "two"), link("saved", "three")};
+  for (BaseChange& change : changes) change.now = stat_of(f, change.path.str());
+  f.commit(reviewed, changes);
+  CHECK(f.read("f") == "one");
+  f.back(start);
+  auto holds = [&] {
+    CHECK(f.read("f") == "two");
+    CHECK(f.read("saved") == "three saved");
+    CHECK(f.read("linked") == "one");
+    CHECK(f.attr("f").nlink == 1);
+    CHECK(f.drifts() == "");
+    CHECK(changed_paths(f) == "f saved");
+  };
+  holds();
+  f.reopen();
+  holds();
+}
+
 TEST_CASE("a mark from before a commit shows the tree of that moment") {
   Committing f;
   f.base.mkdir("dir");
