@@ -50,6 +50,11 @@ def operations(options, view):
     """Of single operations, a thousand of each."""
     place = os.path.join(view.at, "m", "requests")
     os.mkdir(place)
+    # As in any mount in use: once OPEN was refused the kernel sends no RELEASE.
+    with open(os.path.join(place, "known"), "w", encoding="utf-8") as f:
+        f.write("x")
+    with open(os.path.join(place, "known"), encoding="utf-8") as f:
+        f.read()
     for what in ("create", "stat", "read", "read", "read", "append", "unlink"):
         yield what, 1000, view.spent(lambda w=what: sh(options.ops, w, place, 1000))
 
