@@ -55,7 +55,9 @@ Result<uint64_t> seek(int fd, uint64_t offset, int whence) {
 Status list_dir(int dir,
                 const std::function<void(std::string_view, unsigned char,
                                          uint64_t)>& each) {
-  auto opened = openat(dir, ".", O_RDONLY | O_DIRECTORY);
+  auto opened = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_NOATIME);
+  if (!opened && opened.error().err() == EPERM)
+    opened = openat(dir, ".", O_RDONLY | O_DIRECTORY);
   // May be read and not searched: its magic link is no lookup in it.
   if (!opened && opened.error().err() == EACCES)
     opened = reopen(dir, O_RDONLY | O_DIRECTORY);

@@ -23,6 +23,27 @@ TEST_CASE("a lower file that is edited shows while it is untouched") {
   CHECK(f.attr("file").size == 11);
 }
 
+// relatime moves an access time that is a day old, whatever it is read for.
+TEST_CASE("reading and listing leave the access times of the real tree") {
+  TreeFixture f;
+  f.base.mkdir("dir");
+  f.base.write("dir/file", "text");
+  const timespec old[2] = {{.tv_sec = 1000, .tv_nsec = 0},
+                           {.tv_sec = 1000, .tv_nsec = 0}};
+  for (const char* name : {"dir/file", "dir", "."})
+    REQUIRE(::utimensat(f.base.fd(), name, old, 0) == 0);
+  f.open();
+  CHECK(f.list("") == "dir");
+  CHECK(f.list("dir") == "file");
+  CHECK(f.read("dir/file") == "text");
+  f.write("dir/file", "TEXT");
+  CHECK(f.list("dir") == "file");
+  for (const char* name : {"dir/file", "dir", "."}) {
+    INFO(name);
+    CHECK(sys::statat(f.base.fd(), name)->atime.tv_sec == 1000);
+  }
+}
+
 namespace {
 
 struct Told : Observer {
