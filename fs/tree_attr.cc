@@ -115,7 +115,8 @@ void Tree::Impl::note_seen(NodeId id, const Attr& attr) {
   {
     std::shared_lock lock(mutex_);
     Live* live = get(id);
-    if (live == nullptr) return;
+    // Without a name it is as it was, but for the link that it lost.
+    if (live == nullptr || (live->serial == 0 && !live->named)) return;
     before = std::atomic_ref(live->seen).exchange(now);
   }
   if (before == 0 || before == now) return;

@@ -13,6 +13,15 @@ namespace {
 // A file may have thousands of names, each in a directory of its own.
 constexpr size_t kMaxOtherParents = 256;
 
+// What was removed on the host while it was open in the mount is written to as
+// any removed file is. What was moved there is not: the write would be lost,
+// where it should show at the new name.
+bool is_removed(const FdHandle& fd) {
+  if (!fd) return false;
+  auto st = sys::fstat(fd->get());
+  return st && st->nlink == 0;
+}
+
 }  // namespace
 
 Status Tree::Impl::writable() const {
@@ -154,8 +163,10 @@ Status Tree::Impl::hold(NodeId id) {
     std::ranges::reverse(chain);
     for (Step& step : chain) {
       auto st = lower_child(step.parent, step.name);
-      if (!st) return fail_errno(ESTALE);
-      if (!(identity_of(*st) == step.identity)) return fail_errno(ESTALE);
+      if (!st || !(identity_of(*st) == step.identity))
+        return step.id == id && is_removed(file_fds_.find(id))
+                   ? revive(id)
+                   : fail_errno(ESTALE);
       step.st = *st;
     }
     std::unique_lock lock(mutex_);

@@ -70,8 +70,9 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name,
           if (linked) tell_links(id);
           return id;
         }
-        unname_one(slot, at, name);  // another file stands there now
-        file_fds_.drop(id_of(slot));
+        // Another file stands there now. Who has the old one open may go on
+        // reading it, as long as we have it open ourselves.
+        unname_one(slot, at, name);
         dir_fds_.drop(id_of(slot));
       }
       if (st.nlink > 1 && !S_ISDIR(st.mode)) same = state_.by_identity(st);

@@ -135,8 +135,12 @@ bool Tree::Impl::find_other_name(NodeId id, const Identity& identity) {
 // when another does, ENOENT when none.
 Result<sys::Stat> Tree::Impl::lower_stat(const NodeView& view) {
   auto st = lower_stat_once(view);
-  if (st || !view.links || !find_other_name(view.id, view.identity)) return st;
-  return lower_stat_once(view);
+  if (st) return st;
+  if (view.links && find_other_name(view.id, view.identity))
+    return lower_stat_once(view);
+  // Removed, replaced or moved on the host: it may be open in the mount.
+  FdHandle fd = view.serial == 0 ? file_fds_.find(view.id) : nullptr;
+  return fd ? sys::fstat(fd->get()) : st;
 }
 
 Result<sys::Stat> Tree::Impl::lower_stat_once(const NodeView& view) {

@@ -102,12 +102,13 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
     }
     was_dir = S_ISDIR(live.type);
     unname_one(slot, static_cast<Slot>(dir), name);
-    file_fds_.drop(id);
     out.push_back({.kind = st ? Kind::kExpire : Kind::kDrop,
                    .node = dir,
                    .child = id,
                    .name = name});
-    out.push_back({.kind = Kind::kNode, .node = id});
+    // A file that lost its one name is still what it was, to whoever has it
+    // open: what the kernel has of it stays, and so does our descriptor.
+    if (was_dir || live.links) out.push_back({.kind = Kind::kNode, .node = id});
   }
   // Cached fds beneath it lead to where it went.
   if (was_dir) dir_fds_.clear();

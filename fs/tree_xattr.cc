@@ -30,6 +30,9 @@ Result<Xattrs> Tree::Impl::xattrs_of(const NodeView& view) {
   if (!fd && (fd.error().err() == ENOENT || fd.error().err() == ENOTDIR))
     return Xattrs();
   if (!fd) return std::unexpected(std::move(fd).error());
+  // Those of another file that has taken the name are not its own.
+  sys::Stat st = TRY(sys::fstat(fd->get()));
+  if (view.serial == 0 && !(identity_of(st) == view.identity)) return Xattrs();
   return read_xattrs(fd->get());
 }
 

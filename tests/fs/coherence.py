@@ -131,6 +131,38 @@ def one_by_one(b, m):
           f"{m}/replaced/x")
 
 
+def open_files_go_on(b, m):
+    """Whoever has a file open keeps it, whatever happens to its name."""
+    data = random.Random(5).randbytes(3 << 20)  # more than is read ahead
+    changes = {
+        "replaced": lambda p: (write(f"{p}~", b"new"), os.rename(f"{p}~", p)),
+        "removed": os.unlink,
+        "moved": lambda p: os.rename(p, f"{p}-away"),
+        "under": lambda p: os.rename(os.path.dirname(p), f"{b}/open-away"),
+    }
+    os.makedirs(f"{b}/open/under")
+    for name, change in changes.items():
+        path = "open/under/f" if name == "under" else f"open/{name}"
+        write(f"{b}/{path}", data)
+        shows("its size", len(data), os.path.getsize, f"{m}/{path}")
+        fd = os.open(f"{m}/{path}", os.O_RDWR)
+        page = mmap.mmap(fd, len(data), mmap.MAP_SHARED, mmap.PROT_READ)
+        assert os.pread(fd, 100, 0) == data[:100]
+        change(f"{b}/{path}")
+        shows(f"a file {name}", b"new" if name == "replaced" else 2, read,
+              f"{m}/{path}")
+        assert os.pread(fd, len(data), 0) == data, name
+        assert os.fstat(fd).st_size == len(data), name
+        assert page[2 << 20:(2 << 20) + 100] == data[2 << 20:][:100], name
+        if name in ("replaced", "removed"):  # as one that was unlinked
+            assert os.fstat(fd).st_nlink == 0, name
+            os.pwrite(fd, b"late", 10)
+            assert os.pread(fd, 8, 8) == data[8:10] + b"late" + data[14:16]
+        page.close()
+        os.close(fd)
+    assert read(f"{b}/open/replaced") == b"new"
+
+
 def touched_stay(b, m):
     write(f"{b}/mine", b"real")
     shows("real", b"real", read, f"{m}/mine")
@@ -263,6 +295,7 @@ def main():
     daemon = Daemon(fsd, top, "--way", way)
     try:
         one_by_one(b, m)
+        open_files_go_on(b, m)
         touched_stay(b, m)
         through_a_passing_name(b, m)
         shutil.rmtree(f"{b}/d")

@@ -62,6 +62,18 @@ struct Told : Observer {
   }
 };
 
+// The file that an id stands for and what the host did to its name.
+void goes_on(TreeFixture& f, NodeId id, Told& told, std::string_view name) {
+  f.tree->lower_changed(kRootId, name);
+  f.at(name);  // what stands there now gets an id of its own
+  INFO(name);
+  CHECK(f.read(id) == "as it was");
+  auto entry = f.tree->getattr(id);
+  REQUIRE(entry);
+  CHECK(entry->attr.size == 9);
+  CHECK_FALSE(told.has(Invalidation::Kind::kNode, id));
+}
+
 struct SomeRules : PathRules {
   bool empty() const override { return false; }
   bool hides() const override { return true; }
@@ -81,6 +93,40 @@ struct SomeRules : PathRules {
 };
 
 }  // namespace
+
+TEST_CASE("a file that is open outlives what the host does to its name") {
+  TreeFixture f;
+  Told told;
+  for (const char* name : {"replaced", "removed", "moved"})
+    f.base.write(name, "as it was");
+  f.options.observer = &told;
+  f.open();
+  NodeId replaced = f.at("replaced"), removed = f.at("removed"),
+         moved = f.at("moved");
+  for (NodeId id : {replaced, removed, moved}) CHECK(f.read(id) == "as it was");
+  f.base.write("new", "new content");
+  stdfs::rename(f.base / "new", f.base / "replaced");
+  stdfs::remove(f.base / "removed");
+  stdfs::rename(f.base / "moved", f.base / "there");
+  goes_on(f, replaced, told, "replaced");
+  goes_on(f, removed, told, "removed");
+  goes_on(f, moved, told, "moved");
+  CHECK(f.read("replaced") == "new content");
+  CHECK(f.at("removed") == 0);
+  CHECK(f.read("there") == "as it was");
+  // Written to as any file without a name; a moved one would lose it.
+  auto late = std::as_bytes(std::span("late", 4));
+  CHECK(f.tree->getattr(removed)->attr.nlink == 0);
+  CHECK(f.tree->write(removed, 0, late, {}));
+  CHECK(f.tree->write(replaced, 0, late, {}));
+  CHECK(f.read(removed) == "latet was");
+  CHECK(f.err(f.tree->write(moved, 0, late, {})) == ESTALE);
+  CHECK(f.read("replaced") == "new content");
+  CHECK(f.base.read("there") == "as it was");
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK(f.read("replaced") == "new content");
+}
 
 TEST_CASE("edits of the real tree become invalidations and drift") {
   TreeFixture f;
