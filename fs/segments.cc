@@ -158,7 +158,7 @@ Result<size_t> Segments::read(uint32_t segment, uint64_t at,
   return sys::pread_full(fd->get(), out, at);
 }
 
-Result<Segments::Whole> Segments::create_whole() {
+Result<Segments::Whole> Segments::create_whole(uint64_t length, Claim& claim) {
   if (!writable_) return fail_errno(EROFS);
   std::lock_guard lock(mutex_);
   uint32_t before = active_;
@@ -168,6 +168,9 @@ Result<Segments::Whole> Segments::create_whole() {
   active_ = before;
   active_end_ = end;
   if (!whole.fd) return fail_errno(EIO);
+  claim.segments_ = this;
+  claim.range_ = {.segment = whole.segment, .at = 0, .length = length};
+  claims_.push_back(claim.range_);
   return whole;
 }
 
@@ -181,8 +184,8 @@ bool Segments::is_mutable(uint32_t segment) {
   auto st = sys::statat(dir_.get(), layout::segment_name(segment));
   bool answer = st && st->nlink == 1;
   std::lock_guard lock(mutex_);
-  mutable_.emplace(segment, answer);
-  return answer;
+  // Shared meanwhile: what link_into() said counts.
+  return mutable_.emplace(segment, answer).first->second;
 }
 
 Status Segments::punch(const SegmentRange& range) {

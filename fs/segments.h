@@ -69,13 +69,13 @@ class Segments {
                     bool sparse);
   Result<size_t> read(uint32_t segment, uint64_t at, std::span<std::byte> out);
   Result<FdHandle> handle(uint32_t segment);
-  // A segment of its own for one large file, to be filled through its fd and
-  // then noted as written.
+  // A segment of its own for one large file of `length` bytes, to be filled
+  // through its fd and then noted as written.
   struct Whole {
     uint32_t segment;
     FdHandle fd;
   };
-  Result<Whole> create_whole();
+  Result<Whole> create_whole(uint64_t length, Claim& claim);
   void note_written(uint32_t segment);
 
   // May bytes that are there be written again or given back to the disk?

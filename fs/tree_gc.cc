@@ -165,7 +165,8 @@ Result<GcReport> Tree::Impl::gc(const GcPolicy& policy) {
   return gc_locked(policy);
 }
 
-// With work_mutex_ held: no pin, no rollback and no fork is under way.
+// With work_mutex_ held: no rollback and no fork is under way. What a pin is
+// copying is claimed.
 Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& asked) {
   TRY(writable());
   GcReport report;

@@ -54,9 +54,8 @@ Status Tree::Impl::append(std::vector<Record> records) {
                        : records.end(),
                    DropRecord{drops});
   Position position = journal_->position();
+  const uint64_t bytes = journal_->bytes();
   Room room = room_for(records);
-  // Now and then, look whether a checkpoint is due.
-  if ((position & 0x3fff) == 0) wake_pool();
   if (state_.has_unwritten()) {
     std::vector<Record> nodes = state_.unwritten_in(records);
     if (!nodes.empty()) position = TRY(journal_->append(nodes, 0, room));
@@ -67,6 +66,10 @@ Status Tree::Impl::append(std::vector<Record> records) {
     pending_drops_ = std::move(drops);
     return std::unexpected(std::move(appended).error());
   }
+  // Now and then, look whether a checkpoint is due.
+  if ((position & 0x3fff) == 0 ||
+      bytes / kCheckpointAt != journal_->bytes() / kCheckpointAt)
+    wake_pool();
   RefusedRecord refused;
   std::string why;
   for (Record& record : records) {
@@ -91,6 +94,13 @@ Result<const Held*> Tree::Impl::held_now(NodeId id) const {
   return node;
 }
 
+Result<const Held*> Tree::Impl::held_with(NodeId id,
+                                          const BodyPtr& body) const {
+  const Held* node = TRY(held_now(id));
+  if (node->body != body) return fail_errno(ESTALE);
+  return node;
+}
+
 bool Tree::Impl::has_room(uint64_t bytes, bool writeback) const {
   uint64_t limit = quota_.bytes;
   if (limit == UINT64_MAX) return true;
@@ -109,6 +119,26 @@ Status Tree::Impl::charge_inode() const {
   if (state_.nodes().size() <= quota_.inodes) return {};
   ++refused_nodes_;
   return fail_errno(ENOSPC);
+}
+
+// Every change adds all that the node has then, so the sum only grows; when it
+// comes to the bound, what is there is counted, at most once a second.
+Status Tree::Impl::charge_beside(uint64_t bytes) {
+  if (bytes == 0) return {};
+  const time_t now = sys::coarse_now().tv_sec;
+  if (beside_ + bytes > kMostBeside && beside_counted_ != now) {
+    beside_counted_ = now;
+    beside_ = 0;
+    for (const auto& [serial, node] : state_.nodes())
+      if (!node->is_dead() || by_serial_.contains(serial))  // else it is to go
+        beside_ += node->target.size() + size_of(node->xattrs);
+  }
+  if (beside_ + bytes > kMostBeside) {
+    ++refused_bytes_;
+    return fail_errno(ENOSPC);
+  }
+  beside_ += bytes;
+  return {};
 }
 
 // The directories of the other names of a file that the kernel knows: these it
@@ -371,7 +401,7 @@ Status Tree::Impl::take_strays() {
   return {};
 }
 
-Result<std::shared_ptr<FileBody>> Tree::Impl::body_of(NodeId id) {
+Result<BodyPtr> Tree::Impl::body_of(NodeId id) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     Serial kept = 0;
     {

@@ -30,11 +30,16 @@
 namespace stoplog::fs {
 
 using Slot = uint32_t;
+using BodyPtr = std::shared_ptr<FileBody>;
 
 // Those that hold the marks.
 std::set<uint32_t> generations_of(const std::vector<Mark>& marks);
 
-inline constexpr uint64_t kReclaimAt = 16u << 20;  // dead bytes worth a sync
+inline constexpr uint64_t kReclaimAt = 16u << 20;     // dead bytes worth a sync
+inline constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
+// Extended attributes and targets of symlinks are kept in memory: no quota
+// makes them more than this in all.
+inline constexpr uint64_t kMostBeside = 256u << 20;
 
 struct Live {
   std::string name;  // untouched: in its parent
@@ -167,7 +172,23 @@ struct Tree::Impl {
   Status take(NodeId id);
   Result<bool> take_from(int fd, Serial serial);
   Status take_strays();
-  Result<std::shared_ptr<FileBody>> body_of(NodeId id);
+  Result<BodyPtr> body_of(NodeId id);
+  // Calls `change` with the file's body. It takes that one's lock, then the
+  // tree's, then asks held_with(): when a rollback has given the file other
+  // content by then it is called once more, with that. Who wrote while it went
+  // back wrote after it.
+  template <typename Change>
+  auto change_body(NodeId id, Change change)
+      -> decltype(change(std::declval<const BodyPtr&>())) {
+    constexpr int kTries = 16;
+    for (int left = kTries;; --left) {
+      BodyPtr body = TRY(body_of(id));
+      auto done = change(body);
+      if (done || done.error().err() != ESTALE || left == 0) return done;
+    }
+  }
+  // With mutex_ held: ESTALE when that is not its body any more.
+  Result<const Held*> held_with(NodeId id, const BodyPtr& body) const;
   // With mutex_ held: the held node behind `id`, ESTALE when there is none. A
   // serial that was read under an earlier lock may be gone.
   Result<const Held*> held_now(NodeId id) const;
@@ -177,6 +198,8 @@ struct Tree::Impl {
   bool has_room(uint64_t bytes, bool writeback) const;
   Status charge(uint64_t bytes, bool writeback) const;
   Status charge_inode() const;
+  // The same for what nodes carry beside their content.
+  Status charge_beside(uint64_t bytes);
 
   // --- attributes (tree_attr.cc); no lock held ---
   // `lower`: attributes of the lower file that were just asked for, or null.
@@ -301,6 +324,11 @@ struct Tree::Impl {
   Status read_segment(uint32_t segment, uint64_t at, std::span<std::byte> out,
                       bool check);
   Status check_seals(uint32_t segment, uint64_t at, size_t length);
+  Result<size_t> write_to(const BodyPtr& body, NodeId node, uint64_t offset,
+                          std::span<const std::byte> data, WriteFlags flags);
+  Result<std::vector<Record>> allocation(const Held& held, int mode,
+                                         uint64_t offset,
+                                         uint64_t length) const;
   Status write_in_place(FileBody& body, uint64_t offset,
                         std::span<const std::byte> data, bool& done);
 
@@ -318,7 +346,8 @@ struct Tree::Impl {
   std::unique_ptr<Segments> segments_;
   FdCache dir_fds_{256};
   FdCache file_fds_{256};
-  // Order: take_ > FileBody::io > epoch_ > mutex_ > leaves.
+  // Order: pin_mutex_ > work_mutex_ > take_ > FileBody::io > epoch_ > mutex_ >
+  // leaves.
   std::mutex take_[16];      // first content of a file, by slot
   std::shared_mutex epoch_;  // shared: writing in place; exclusive: a mark
 
@@ -357,6 +386,10 @@ struct Tree::Impl {
   std::atomic<uint64_t> reclaims_ = 0;  // how often any were
   uint64_t crumbs_ = 0;  // dead and not given back; by work_mutex_
   uint64_t name_memory_ = 0;
+  // Of charge_beside(): all that there may be, and when that was counted, in
+  // seconds; -1: not yet.
+  uint64_t beside_ = kMostBeside;
+  time_t beside_counted_ = -1;
 
   // --- slow work (tree_pool.cc); no lock held ---
   void start_pool();
@@ -367,6 +400,7 @@ struct Tree::Impl {
   // base yet.
   enum class PinWhat { kLower, kBase };
   Status pin(Serial serial, PinWhat what = PinWhat::kLower);
+  Status pin_all();
   void pin_bases(std::span<const BaseChange> changes);
   Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
   Status seal();
@@ -377,7 +411,10 @@ struct Tree::Impl {
   std::mutex pool_mutex_;  // a leaf
   std::condition_variable pool_wake_;
   bool pool_stop_ = false, pool_work_ = false;  // by pool_mutex_
-  std::mutex work_mutex_;                  // one at a time; before all others
+  std::mutex pin_mutex_;  // one copy at a time; before all others
+  // One at a time of what must not meet: sealing, giving back, gc, rollback,
+  // fork. Before all others but pin_mutex_.
+  std::mutex work_mutex_;
   std::unique_ptr<GcPolicy> history_;      // by work_mutex_
   uint64_t gc_at_ = 0;                     // by work_mutex_
   int64_t aged_at_ = 0;                    // by work_mutex_; seconds
@@ -393,6 +430,7 @@ struct Tree::Impl {
 };
 
 uint64_t name_key(Slot parent, std::string_view name);
+size_t size_of(const Xattrs& xattrs);  // names and values
 // For Live::seen.
 uint16_t seen_of(const timespec& mtime, const timespec& ctime, uint64_t size);
 

@@ -163,61 +163,65 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   TRY(t.check_change(node, "write", nullptr));
   if (offset > kMaxSize || data.size() > kMaxSize - offset)
     return fail_errno(EFBIG);
-  std::shared_ptr<FileBody> body = TRY(t.body_of(node));
+  return t.change_body(node, [&](const BodyPtr& body) {
+    return t.write_to(body, node, offset, data, flags);
+  });
+}
+
+Result<size_t> Tree::Impl::write_to(const BodyPtr& body, NodeId node,
+                                    uint64_t offset,
+                                    std::span<const std::byte> data,
+                                    WriteFlags flags) {
   if (data.empty()) return 0;
-  if (flags.kill_suidgid) TRY(t.clear_privileges(node));
+  if (flags.kill_suidgid) TRY(clear_privileges(node));
   std::unique_lock io(body->io);
   bool in_place = false;
-  TRY(t.write_in_place(*body, offset, data, in_place));
+  TRY(write_in_place(*body, offset, data, in_place));
   SegmentRange range;
   Segments::Claim claim;
   if (!in_place) {
     {
-      std::shared_lock lock(t.mutex_);
-      TRY(t.charge(data.size(), flags.writeback));
+      std::shared_lock lock(mutex_);
+      TRY(charge(data.size(), flags.writeback));
     }
     SegmentRange behind;
     if (offset > 0)
       if (auto last = body->map.find(offset - 1, 1);
           !last.empty() && last[0].where == Where::kSegment)
         behind = {last[0].segment, last[0].at, 1};
-    range = TRY(t.segments_->allocate(data.size(), behind, &claim));
-    TRY(t.segments_->write(range, data));
+    range = TRY(segments_->allocate(data.size(), behind, &claim));
+    TRY(segments_->write(range, data));
   }
-  std::unique_lock lock(t.mutex_);
-  const Live* live = t.get(node);
-  const Held* held = live ? t.state_.find(live->serial) : nullptr;
-  if (held == nullptr) return fail_errno(ESTALE);
-  if (held->body != body) return fail_errno(ESTALE);  // rolled back meanwhile
+  std::unique_lock lock(mutex_);
+  const Held* held = TRY(held_with(node, body));
   timespec now = sys::coarse_now();
-  if (!in_place) t.unsealed_.insert(held->serial);
+  if (!in_place) unsealed_.insert(held->serial);
   if (!in_place)
-    TRY(t.append({ExtentRecord{.serial = held->serial,
-                               .offset = offset,
-                               .length = data.size(),
-                               .where = Where::kSegment,
-                               .segment = range.segment,
-                               .at = range.at,
-                               .keep_size = false,
-                               .time = now}}));
+    TRY(append({ExtentRecord{.serial = held->serial,
+                             .offset = offset,
+                             .length = data.size(),
+                             .where = Where::kSegment,
+                             .segment = range.segment,
+                             .at = range.at,
+                             .keep_size = false,
+                             .time = now}}));
   else if (!same_time(held->mtime, now) || !same_time(held->ctime, now) ||
-           held->command != t.command_now())
-    TRY(t.append({TouchRecord{.serial = held->serial, .time = now}}));
+           held->command != command_now())
+    TRY(append({TouchRecord{.serial = held->serial, .time = now}}));
   claim.recorded();
-  t.written_bytes_ += data.size();
+  written_bytes_ += data.size();
   return data.size();
 }
 
 Status Tree::Impl::resize(NodeId id, uint64_t size) {
   if (size > kMaxSize) return fail_errno(EFBIG);
-  std::shared_ptr<FileBody> body = TRY(body_of(id));
-  std::unique_lock io(body->io);
-  std::unique_lock lock(mutex_);
-  const Live* live = get(id);
-  const Held* held = live ? state_.find(live->serial) : nullptr;
-  if (held == nullptr || held->body != body) return fail_errno(ESTALE);
-  return append({TruncateRecord{
-      .serial = held->serial, .size = size, .time = sys::coarse_now()}});
+  return change_body(id, [&](const BodyPtr& body) -> Status {
+    std::unique_lock io(body->io);
+    std::unique_lock lock(mutex_);
+    const Held* held = TRY(held_with(id, body));
+    return append({TruncateRecord{
+        .serial = held->serial, .size = size, .time = sys::coarse_now()}});
+  });
 }
 
 Status Tree::fallocate(NodeId node, int mode, uint64_t offset, uint64_t length,
@@ -231,48 +235,57 @@ Status Tree::fallocate(NodeId node, int mode, uint64_t offset, uint64_t length,
   if (length == 0) return fail_errno(EINVAL);
   if (offset > kMaxSize || length > kMaxSize - offset) return fail_errno(EFBIG);
   TRY(t.check_change(node, "fallocate", nullptr));
-  std::shared_ptr<FileBody> body = TRY(t.body_of(node));
-  if (flags.kill_suidgid) TRY(t.clear_privileges(node));
-  std::unique_lock io(body->io);
-  std::unique_lock lock(t.mutex_);
-  const Live* live = t.get(node);
-  const Held* held = live ? t.state_.find(live->serial) : nullptr;
-  if (held == nullptr || held->body != body) return fail_errno(ESTALE);
+  return t.change_body(node, [&](const BodyPtr& body) -> Status {
+    if (flags.kill_suidgid) TRY(t.clear_privileges(node));
+    std::unique_lock io(body->io);
+    std::unique_lock lock(t.mutex_);
+    const Held* held = TRY(t.held_with(node, body));
+    auto records = TRY(t.allocation(*held, mode, offset, length));
+    return t.append(std::move(records));
+  });
+}
+
+// What a call of fallocate does, with the tree's lock held.
+Result<std::vector<Record>> Tree::Impl::allocation(const Held& held, int mode,
+                                                   uint64_t offset,
+                                                   uint64_t length) const {
+  bool keep = (mode & FALLOC_FL_KEEP_SIZE) != 0;
   timespec now = sys::coarse_now();
   std::vector<Record> records;
   auto put = [&](uint64_t at, uint64_t n, Where where) {
-    records.push_back(ExtentRecord{.serial = held->serial,
+    records.push_back(ExtentRecord{.serial = held.serial,
                                    .offset = at,
                                    .length = n,
                                    .where = where,
                                    .segment = 0,
                                    .at = 0,
-                                   .keep_size = (mode & kKeep) != 0,
+                                   .keep_size = keep,
                                    .time = now});
   };
-  if (punch) {
+  if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
     put(offset, length, Where::kHole);
-    return t.append(std::move(records));
+    return records;
   }
-  uint64_t size = body->map.size(), fresh = 0;
-  for (const Extent& e : body->map.find(offset, length))
+  const ExtentMap& map = held.body->map;
+  uint64_t size = map.size(), fresh = 0;
+  for (const Extent& e : map.find(offset, length))
     if (e.where == Where::kHole) fresh += e.length;
-  if (offset + length > size && (mode & kKeep) == 0)
+  if (offset + length > size && !keep)
     fresh += offset + length - std::max(offset, size);
-  TRY(t.charge(fresh, false));
-  if (zero) {
+  TRY(charge(fresh, false));
+  if ((mode & FALLOC_FL_ZERO_RANGE) != 0) {
     put(offset, length, Where::kZero);
-    return t.append(std::move(records));
+    return records;
   }
-  for (const Extent& e : body->map.find(offset, length))
+  for (const Extent& e : map.find(offset, length))
     if (e.where == Where::kHole) put(e.offset, e.length, Where::kZero);
-  if (offset + length > size && (mode & kKeep) == 0)
+  if (offset + length > size && !keep)
     put(std::max(offset, size), offset + length - std::max(offset, size),
         Where::kZero);
   // Times move even where all was there, as on ext4.
   if (records.empty())
-    records.push_back(TouchRecord{.serial = held->serial, .time = now});
-  return t.append(std::move(records));
+    records.push_back(TouchRecord{.serial = held.serial, .time = now});
+  return records;
 }
 
 Result<uint64_t> Tree::lseek(NodeId node, uint64_t offset, int whence) {
@@ -296,7 +309,6 @@ Result<uint64_t> Tree::lseek(NodeId node, uint64_t offset, int whence) {
 // copied to, are holes too.
 Result<uint64_t> Tree::Impl::seek_body(const FileBody& body, NodeView view,
                                        uint64_t offset, int whence) {
-  view.identity = identity_of(body.lower);
   const ExtentMap& map = body.map;
   if (offset >= map.size()) return fail_errno(ENXIO);
   for (uint64_t at = offset; at < map.size();) {
@@ -306,6 +318,8 @@ Result<uint64_t> Tree::Impl::seek_body(const FileBody& body, NodeView view,
       at = map.next_data(at);
       continue;
     }
+    // A commit changes it, but where lower ranges are.
+    if (e->where == Where::kLower) view.identity = identity_of(body.lower);
     // What cannot be asked is data.
     uint64_t found = whence == SEEK_DATA ? at : e->end();
     auto fd = e->where == Where::kLower     ? lower_file(view)

@@ -170,6 +170,7 @@ Result<Entry> Tree::Impl::create(NodeId parent, std::string_view name_view,
       if (held == nullptr) return fail_errno(ESTALE);
       if (!TRY(still_so(*held, name, target))) continue;
       TRY(charge_inode());
+      TRY(charge_beside(record.target.size() + size_of(record.xattrs)));
       record.serial = state_.next_serial();
       record.ino = kNewIno | state_.next_ino();
       record.parent = dir->serial;

@@ -15,11 +15,10 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint32_t kSealStep = 256u << 10;
 constexpr size_t kSealBatch = 128;  // records a write
-// Bytes of journal. A checkpoint is written under the lock: while a command
-// runs it is worth that when much is read instead; between commands nobody
-// waits, as long as what it writes is little (5,000 commands of three files
-// each: 1.4 MB).
-constexpr uint64_t kCheckpointAt = 16u << 20;
+// Bytes of journal, as kCheckpointAt. A checkpoint is written under the lock:
+// while a command runs it is worth that when much is read instead; between
+// commands nobody waits, as long as what it writes is little (5,000 commands of
+// three files each: 1.4 MB).
 constexpr uint64_t kCheckpointIdle = 1u << 20;
 constexpr uint64_t kMostIdle = 8u << 20;
 
@@ -61,19 +60,31 @@ void Tree::Impl::wake_pool() {
   pool_wake_.notify_one();
 }
 
-Status Tree::Impl::work() {
-  std::lock_guard one(work_mutex_);
+// Copies take long, and a rollback or a request that needs room does not wait
+// for them.
+Status Tree::Impl::pin_all() {
+  std::lock_guard one(pin_mutex_);
   TRY(writable());
   std::vector<Serial> files;
   {
-    std::unique_lock lock(mutex_);
+    std::shared_lock lock(mutex_);
     files.assign(unpinned_.begin(), unpinned_.end());
-    std::shared_ptr<void> freed = state_.take_let_go();
-    lock.unlock();  // first: it may be large
   }
   Status result;
   for (Serial serial : files)
     if (auto done = pin(serial); !done) result = std::move(done);
+  return result;
+}
+
+Status Tree::Impl::work() {
+  Status result = pin_all();
+  std::lock_guard one(work_mutex_);
+  TRY(writable());
+  {
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<void> freed = state_.take_let_go();
+    lock.unlock();  // first: it may be large
+  }
   TRY(seal());
   TRY(reclaim(false));
   TRY(gc_if_due());
@@ -89,7 +100,6 @@ Status Tree::settle() {
   return impl_->reclaim(true);
 }
 
-// Not under work(): its pins take long, and a full disk refuses them anyway.
 bool Tree::make_room() {
   Impl& t = *impl_;
   if (t.read_only_) return false;
@@ -155,7 +165,8 @@ Status Tree::Impl::pin(Serial serial, PinWhat what) {
     return identity_of(now) == identity_of(st) &&
            fingerprint_of(now) == fingerprint_of(st);
   };
-  Segments::Whole whole = TRY(segments_->create_whole());
+  Segments::Claim claim;  // a gc beside this leaves it alone
+  Segments::Whole whole = TRY(segments_->create_whole(st.size, claim));
   Status filled;
   if (TRY(unchanged())) filled = fill_pin(fd.get(), st, whole);
   if (!filled || !TRY(unchanged())) {
@@ -167,13 +178,16 @@ Status Tree::Impl::pin(Serial serial, PinWhat what) {
   std::unique_lock io(body->io);
   std::unique_lock lock(mutex_);
   const Held* node = state_.find(serial);
-  unpinned_.erase(serial);
+  // A rollback may have given it other lower ranges, which are yet to be done.
   if (node == nullptr || node->body != body || !has_reason(*body)) {
     lock.unlock();
     return segments_->remove(whole.segment);
   }
-  return append({PinRecord{
-      .serial = serial, .segment = whole.segment, .at = 0, .hash = {}}});
+  TRY(append({PinRecord{
+      .serial = serial, .segment = whole.segment, .at = 0, .hash = {}}}));
+  claim.recorded();
+  unpinned_.erase(serial);
+  return {};
 }
 
 // Hashes what the last mark froze. From then on a flipped bit is found.
@@ -277,6 +291,7 @@ bool Tree::Impl::is_checkpoint_due() const {
                     state_.deleted().size() * 250 + state_.marks().size() * 40;
   for (const auto& [segment, seals] : state_.seal_table())
     needed += seals.size() * 64;
+  if (beside_counted_ >= 0) needed += beside_;
   const uint64_t bytes = journal_->bytes() + older_bytes_;
   if (running_.empty() && bytes >= kCheckpointIdle && needed <= kMostIdle)
     return bytes / 3 >= needed / 2;

@@ -236,6 +236,8 @@ Result<Mark> Tree::rollback(Position to) {
 
 Result<Mark> Tree::Impl::note_rollback(Position to) {
   state_.set_generation(journal_->generation());
+  beside_ = kMostBeside;
+  beside_counted_ = -1;
   TRY(append({MarkRecord{Mark{.id = state_.next_mark(),
                               .kind = MarkKind::kRollback,
                               .position = 0,

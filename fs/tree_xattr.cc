@@ -12,13 +12,19 @@ namespace {
 constexpr size_t kMostValue = 65536;   // XATTR_SIZE_MAX
 constexpr size_t kMostTotal = 131072;  // names and values of one node
 
-size_t total(const Xattrs& xattrs) {
+// "user." alone: the kernel refuses it for other file systems, and a commit
+// could not put it there.
+bool is_empty_name(std::string_view name) {
+  return name == "user." || name == "security.";
+}
+
+}  // namespace
+
+size_t size_of(const Xattrs& xattrs) {
   size_t sum = 0;
   for (const auto& [name, value] : xattrs) sum += name.size() + value.size();
   return sum;
 }
-
-}  // namespace
 
 Result<Xattrs> Tree::Impl::xattrs_of(const NodeView& view) {
   if ((view.flags & kXattrsOwn) != 0) {
@@ -38,6 +44,7 @@ Result<Xattrs> Tree::Impl::xattrs_of(const NodeView& view) {
 
 Result<std::string> Tree::getxattr(NodeId node, std::string_view name) {
   Impl& t = *impl_;
+  if (is_empty_name(name)) return fail_errno(EINVAL);
   NodeView view;
   {
     std::shared_lock lock(t.mutex_);
@@ -74,6 +81,7 @@ Result<std::vector<std::string>> Tree::listxattr(NodeId node) {
 Status Tree::setxattr(NodeId node, std::string_view name,
                       std::string_view value, int flags, const Caller& caller) {
   Impl& t = *impl_;
+  if (is_empty_name(name)) return fail_errno(EINVAL);
   if (!is_kept_xattr(name)) return fail_errno(EOPNOTSUPP);
   if (name.size() > 255) return fail_errno(ERANGE);
   if (value.size() > kMostValue) return fail_errno(E2BIG);
@@ -119,11 +127,13 @@ Status Tree::setxattr(NodeId node, std::string_view name,
     xattrs[key] = value;
   else
     xattrs.erase(key);
-  if (total(xattrs) > kMostTotal) return fail_errno(ENOSPC);
+  const size_t bytes = size_of(xattrs);
+  if (bytes > kMostTotal) return fail_errno(ENOSPC);
   records.push_back(XattrRecord{
       .serial = view.serial, .xattrs = std::move(xattrs), .ctime = now});
   std::unique_lock lock(t.mutex_);
   if (TRY(t.held_now(node))->serial != view.serial) return fail_errno(ESTALE);
+  TRY(t.charge_beside(bytes));
   return t.append(std::move(records));
 }
 

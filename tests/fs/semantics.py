@@ -574,6 +574,9 @@ def xattrs(d):
         os.removexattr(p, "user.a")
         fails(errno.ENODATA, os.getxattr, p, "user.a")
         fails(errno.ENODATA, os.removexattr, p, "user.a")
+        fails(errno.EINVAL, os.setxattr, p, "user.", b"1")
+        fails(errno.EINVAL, os.getxattr, p, "user.")
+        os.setxattr(p, "user.dot.", b"1")
     os.removexattr(f"{d}/f", "user.lower")
     assert "user.lower" not in os.listxattr(f"{d}/f")
     fails(errno.EPERM, os.setxattr, f"{d}/sym", "user.x", b"1",

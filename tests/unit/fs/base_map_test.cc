@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a commit did to the real tree is told to the draft (BaseMapRecord): what
 // was committed is clean, the rest stays held.
+#include <atomic>
+#include <thread>
+
 #include "catch_shim.h"
+#include "fs/gc.h"
 #include "timeline_fixture.h"
 
 using namespace stoplog;
@@ -363,4 +367,43 @@ TEST_CASE("what was deleted in a directory that moved stays deleted") {
   f.reopen();
   CHECK(changed_paths(f) == "");
   CHECK(f.list("moved/one") == "gone kept");
+}
+
+// A commit copies the new base of what stays held, and nothing knows of that
+// copy but the one who makes it.
+TEST_CASE("a gc beside a commit leaves the base that is being copied") {
+  TreeFixture f;
+  f.options.take_whole = 1000;
+  std::string text(24u << 20, 'a');
+  f.base.write("big", text);
+  f.open();
+  f.write("big", "X");
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(f.tree->settle());
+    Position reviewed = marked(f);
+    text.assign(text.size(), static_cast<char>('b' + round));
+    BaseChange change = commit_file(f, "big", text);
+    change.rest_held = true;
+    std::atomic<bool> done{false};
+    std::atomic<int> failed{0};
+    std::jthread beside([&] {
+      while (!done)
+        if (!f.tree->gc({})) ++failed;
+    });
+    CHECK(f.tree->commit_base(reviewed, {{change}}));
+    done = true;
+    beside.join();
+    CHECK(failed == 0);
+    auto list = raw_changes(f);
+    REQUIRE(list);
+    REQUIRE(list->size() == 1);
+    REQUIRE(list->front().before);
+    f.base.write("big", "moved on");  // what was kept must do
+    std::string kept(text.size(), '\0');
+    auto n = list->front().before->content->read(
+        0, std::as_writable_bytes(std::span(kept)));
+    INFO((n ? std::string() : n.error().text()));
+    CHECK(n == text.size());
+    CHECK(kept == text);
+  }
 }

@@ -125,3 +125,56 @@ TEST_CASE("threads in one tree leave it whole") {
   CHECK(f.tree->recovery_notes().empty());
   CHECK(look() == before);
 }
+
+// The file stays what it is, with other content: a write that began before
+// that ends after it.
+TEST_CASE("a write that a rollback overtakes is not refused as stale") {
+  TreeFixture f;
+  f.base.write("low", "low");
+  f.open();
+  f.create("file", "as it was");
+  f.write("low", "LOW");
+  Position mark = f.tree->mark(MarkKind::kNamed, 0, "")->position;
+  std::atomic<bool> stop{false};
+  std::atomic<int> calls{0}, refused{0};
+  auto work = [&](NodeId id, unsigned seed) {
+    std::mt19937 random(seed);
+    std::byte block[700] = {};
+    auto count = [&](bool done) {
+      ++calls;
+      if (!done) ++refused;
+    };
+    while (!stop) {
+      uint64_t at = random() % 5000;
+      switch (random() % 4) {
+        case 0:
+          count(f.tree->setattr(id, {.set = kSetSize, .size = at}, f.caller)
+                    .has_value());
+          break;
+        case 1:
+          count(f.tree->fallocate(id, 0, at, 100).has_value());
+          break;
+        default:
+          count(f.tree->write(id, at, block, {}).has_value());
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+      threads.emplace_back(work, f.at(t % 2 == 0 ? "file" : "low"), t);
+    for (int i = 0; i < 60; ++i) {
+      int seen = calls;
+      while (calls < seen + 20) std::this_thread::yield();
+      CHECK(f.tree->rollback(mark));
+    }
+    stop = true;
+  }
+  CHECK(refused == 0);
+  REQUIRE(f.tree->rollback(mark));
+  CHECK(f.read("file") == "as it was");
+  CHECK(f.read("low") == "LOW");
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK(f.read("file") == "as it was");
+}

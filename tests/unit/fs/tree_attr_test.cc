@@ -4,6 +4,9 @@
 
 #include <sys/xattr.h>
 
+#include <chrono>
+#include <thread>
+
 #include "catch_shim.h"
 #include "tree_fixture.h"
 
@@ -116,4 +119,37 @@ TEST_CASE("a default ACL replaces the umask and is inherited") {
                        f.caller)
             .error()
             .err() == EINVAL);
+}
+
+// They are kept in memory, which no quota of bytes or of files bounds.
+TEST_CASE("extended attributes without end are refused and leave room") {
+  TreeFixture f;
+  f.open();
+  f.mkdir("dir");
+  const std::string value(60000, 'x');
+  int made = 0, err = 0;
+  for (; err == 0 && made < 10000; ++made) {
+    std::string path = "dir/f" + std::to_string(made);
+    f.create(path);
+    err = f.err(f.tree->setxattr(f.at(path), "user.x", value, 0, f.caller));
+  }
+  CHECK(err == ENOSPC);
+  CHECK(f.tree->stats().refused_bytes > 0);
+  // Content, names and small attributes of others go the same way; what is
+  // taken away can be used again, after a moment.
+  CHECK(f.create("small", "text") == 0);
+  CHECK(f.read("small") == "text");
+  for (int i = 0; i < 100; ++i) f.unlink("dir/f" + std::to_string(i));
+  f.forget_all();
+  for (int i = 0; i < 600 && err != 0; ++i) {
+    err = f.err(f.tree->setxattr(f.at("small"), "user.x", value, 0, f.caller));
+    f.forget_all();
+    if (err != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(err == 0);
+  f.reopen();
+  CHECK(f.tree->recovery_notes().empty());
+  CHECK(*f.tree->getxattr(f.at("small"), "user.x") == value);
+  CHECK(f.err(f.tree->setxattr(f.at("dir/f200"), "user.y", value, 0,
+                               f.caller)) == 0);
 }
