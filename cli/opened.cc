@@ -211,7 +211,8 @@ Status check_unmoved(Context& context, const Opened& opened) {
   return {};
 }
 
-Result<bool> was_rolled_back(Context& context, const Opened& opened) {
+Result<bool> was_rolled_back(Context& context, Opened& opened) {
+  opened.lock.reset();  // without a daemon it would be in our own way
   Opened now = TRY(open_draft(context, opened.draft,
                               {.has_turn = true, .only_marks = true}));
   for (const fs::Mark& mark : now.marks) {

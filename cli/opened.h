@@ -95,7 +95,8 @@ Status check_unmoved(Context& context, const Opened& opened);
 // After the draft was told something: did a rollback come first? Who asked for
 // it may be gone, and its turn with it, before the daemon is done. The draft is
 // what the rollback made of it then, and nothing that was looked at counts.
-Result<bool> was_rolled_back(Context& context, const Opened& opened);
+// Gives the draft's lock back; the turn stays the caller's.
+Result<bool> was_rolled_back(Context& context, Opened& opened);
 
 // Tells the draft's journal what a commit did to the real tree, through the
 // daemon when it lives. `opened` must be reopened to see it.

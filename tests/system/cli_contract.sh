@@ -132,7 +132,7 @@ terminal() {
   tty_sees over
   tty_sees 'limits: time by supervisor,'
   tty_screen >"$T/screen"
-  not grep -vE '^((ok|warn|fail)  ? ?[a-z0-9]+ +[^ ]| {17}[^ ]|limits: |[a-z].* by |inodes by|by overlay|over$|\[script over|$|`stoplog run)' \
+  not grep -vE '^((ok|warn|fail)  ? ?[a-z0-9_]+ +[^ ]| {17}[^ ]|limits: |[a-z].* by |inodes by|by overlay|over$|\[script over|$|`stoplog run)' \
     "$T/screen"
   tr '\n' ' ' <"$T/screen" | tr -s ' ' | grep -q 'disk and inodes by overlay' || fail "$(cat "$T/screen")"
   tty_end
