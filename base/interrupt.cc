@@ -11,7 +11,7 @@ namespace stoplog {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-constexpr int64_t kImpatient = 1;  // seconds; timeout(1) sends two at once
+constexpr int64_t kImpatient = 1000;  // ms; timeout(1) sends two at once
 
 // All of them are lock-free, and so fit for a signal handler.
 std::atomic<int> g_holds = 0;
@@ -34,7 +34,7 @@ void say(const char* text) { (void)!::write(2, text, std::strlen(text)); }
 int64_t now() {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec;
+  return int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
 }
 
 void on_signal(int signal) {

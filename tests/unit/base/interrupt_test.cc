@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <functional>
@@ -81,6 +82,24 @@ TEST_CASE("two signals at once are one") {
           ::raise(SIGTERM);
           ::raise(SIGTERM);  // as timeout(1) sends them
           ::_exit(5);        // still held
+          return 0;
+        }) == 105);
+}
+
+TEST_CASE(
+    "two signals at once are one when a second of the clock ends between") {
+  CHECK(end_of([] {
+          Hold hold;
+          timespec now{};
+          ::clock_gettime(CLOCK_MONOTONIC, &now);
+          timespec just_before{.tv_sec = now.tv_sec + 1,
+                               .tv_nsec = 970'000'000};
+          ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &just_before,
+                            nullptr);
+          ::raise(SIGTERM);
+          ::usleep(40'000);
+          ::raise(SIGTERM);
+          ::_exit(5);
           return 0;
         }) == 105);
 }
