@@ -91,8 +91,8 @@ Status Switcher::settle_held(const LiveOp& live, int dir,
 }
 
 // A file that keeps its place until its own step. Without a time of birth what
-// was staged could not be told from somebody's new file later; a file of several
-// names may get another mode by a step of ours at another one.
+// was staged could not be told from somebody's new file later; a file of
+// several names may get another mode by a step of ours at another one.
 bool Switcher::can_hold(const LiveOp& live) const {
   if (!item(live).old || !item(live).old->is_file()) return false;
   if (!item(live).old_stat || item(live).old_stat->nlink != 1) return false;
