@@ -114,7 +114,7 @@ Check judge_reflink(bool clones) {
 
 // Slower at most, and off wherever nobody turned it on: no warning either.
 Check judge_rings(const RingFacts& facts) {
-  constexpr const char* kSlower = ": small file operations take longer";
+  constexpr const char* kSlower = ": first looks and removals take longer";
   if (!facts.there)
     return well(
         "io_uring",
