@@ -47,6 +47,8 @@ Status take_read_lease(int fd) {
   return done(::fcntl(fd, F_SETLEASE, F_RDLCK));
 }
 
+Status call_process(int fd) { return done(::fcntl(fd, F_SETOWN, ::getpid())); }
+
 bool holds_read_lease(int fd) { return ::fcntl(fd, F_GETLEASE) == F_RDLCK; }
 
 }  // namespace stoplog::sys

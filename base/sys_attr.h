@@ -24,8 +24,11 @@ Status path_set_mtime(int path_fd, const timespec& mtime);
 // A read lease: granted only when nobody has the file open for writing
 // (EAGAIN), to its owner (EACCES), where the file system has leases (EINVAL).
 // A writer that comes later waits in open(2) until the fd is closed. Being
-// asked for it back sends SIGURG, which is ignored by default.
+// asked for it back sends SIGURG, which is ignored by default, to the thread
+// that took it, if that still is.
 Status take_read_lease(int fd);
+// To whichever thread of the process there is.
+Status call_process(int fd);
 // False when somebody waits for it, or it is gone.
 bool holds_read_lease(int fd);
 

@@ -279,6 +279,7 @@ Status Switcher::change_in_place(const LiveOp& live, int dir,
 
 Status Switcher::perform(const LiveOp& live) {
   begun_ = &live;
+  TRY(give_way());
   const SwitchOp& op = live.op;
   int dir = TRY(parent(op.path));
   std::string name = name_in(op.path);

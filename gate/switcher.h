@@ -7,6 +7,7 @@
 //   perform()  the step itself, in a live commit: one rename, and for a file
 //              that could not be held before, all of what hold() does and
 //              check_held() as well
+//   give_way() between two steps: does a program wait to write to what is held?
 //   check_held() after the last step: is what came out what was held?
 //   came_out() and of the others: is what lies in the stage really the base?
 //   revert()   takes a step back, whether or not it was done
@@ -42,6 +43,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/lease_calls.h"
 #include "base/open_files.h"
 #include "base/relpath.h"
 #include "base/result.h"
@@ -62,6 +64,9 @@ class Switcher {
 
   Status hold();
   Status perform(const LiveOp& live);
+  // Who waits for a file has it, under its name, when this returns; it is an
+  // error then, for that file is not the base any more.
+  Status give_way();
   // All that drifted have their names back, and the first of them is returned.
   Status check_held();
   // Who waits for one goes on with whatever has its name now.
@@ -146,6 +151,7 @@ class Switcher {
   Status hold_one(const LiveOp& live, int dir, Guard& guard) const;
   Status move_held(const LiveOp& live, int dir, const std::string& name);
   Status put_back(const LiveOp& live, const Guard& guard);
+  void release_from(size_t first);
   Status leave(const LiveOp& live, int dir, const std::string& name);
   Status change_in_place(const LiveOp& live, int dir, const std::string& name);
   Status set_final_mode(const LiveOp& live, int dir, const std::string& name);
@@ -193,7 +199,8 @@ class Switcher {
     const LiveOp* live = nullptr;
     Guard guard;
   };
-  std::optional<OpenFiles> leave_;  // outlives held_
+  std::optional<OpenFiles> leave_;   // outlives held_
+  std::optional<LeaseCalls> calls_;  // as long as anything is held
   std::vector<Held> held_;
   size_t next_held_ = 0;
   size_t max_parents_;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "base/sys_attr.h"
 #include "fs/beneath.h"
 #include "gate/switcher.h"
 
@@ -121,8 +122,10 @@ Status Switcher::hold_one(const LiveOp& live, int dir, Guard& guard) const {
        taken.error().err() == ENFILE))
     return {};
   guard = TRY(std::move(taken));
-  if (identity_of(guard.stat()) == live.old_id)
+  if (identity_of(guard.stat()) == live.old_id) {
+    if (guard.holds()) TRY(sys::call_process(guard.fd()));
     return compare_held(live, guard);
+  }
   guard = {};
   return {};
 }
@@ -138,7 +141,9 @@ Status Switcher::hold() {
   for (const LiveOp& live : record_.ops)
     if (held.size() < room && can_hold(live)) held.push_back({&live, {}});
   leave_->reserve(root_, held.size() + kSpare);
+  calls_.emplace();
   TRY(parallel_for(runs_of(held.size()), 0, [&](size_t run) -> Status {
+    if (calls_->any()) return {};
     Fd dir;
     RelPath dir_path;
     size_t end = std::min(held.size(), (run + 1) * kRun);
@@ -161,7 +166,30 @@ Status Switcher::hold() {
   held_ = std::move(held);
   // The directories, too, are open by then.
   for (const Held& one : held_) TRY(parent(one.live->op.path));
-  return {};
+  return give_way();
+}
+
+// The commit cannot stand any more, and who waits need not wait for its end:
+// what has not left is let go at once, first of all what is waited for; what
+// has left gets its name back.
+Status Switcher::give_way() {
+  if (!calls_ || !calls_->take()) return {};
+  const LiveOp* wanted = nullptr;
+  Status first;
+  for (size_t i = held_.size(); i-- > 0;) {
+    Held& one = held_[i];
+    if (!one.guard.is_wanted()) continue;
+    wanted = one.live;
+    if (i < next_held_) {
+      Status back = put_back(*one.live, one.guard);
+      if (!back && back.error().code() != Code::kDrift) first = std::move(back);
+    }
+    one.guard = {};
+  }
+  if (wanted == nullptr) return {};
+  release_from(next_held_);
+  if (!first) return first;
+  return saved(*wanted);
 }
 
 Status Switcher::move_held(const LiveOp& live, int dir,
@@ -212,14 +240,20 @@ Status Switcher::put_back(const LiveOp& live, const Guard& guard) {
 }
 
 // Closing a file gives its lease back, which costs as much as taking it.
-void Switcher::release_held() {
-  (void)parallel_for(runs_of(held_.size()), 0, [&](size_t run) -> Status {
-    size_t end = std::min(held_.size(), (run + 1) * kRun);
-    for (size_t i = run * kRun; i < end; ++i) held_[i].guard = {};
+void Switcher::release_from(size_t first) {
+  size_t count = held_.size() - first;
+  (void)parallel_for(runs_of(count), 0, [&](size_t run) -> Status {
+    size_t end = std::min(count, (run + 1) * kRun);
+    for (size_t i = run * kRun; i < end; ++i) held_[first + i].guard = {};
     return {};
   });
-  held_.clear();
+  held_.resize(first);
+}
+
+void Switcher::release_held() {
+  release_from(0);
   next_held_ = 0;
+  calls_.reset();
 }
 
 }  // namespace stoplog::gate
