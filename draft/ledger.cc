@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/hash.h"
 #include "base/sys_file.h"
 #include "draft/store.h"
@@ -23,6 +24,8 @@ struct Scan {
   std::string head = kNoHash;
   uint64_t size = 0;  // bytes of whole lines that chain
   std::string problem;
+  std::string known_head;  // of the entry that draft.json knows as the last
+  std::string recovered;   // what entries say of damage before them
 };
 
 // Calls `line` with each whole line and its end offset; the torn rest, if any,
@@ -75,7 +78,19 @@ std::string check_entry(const Json& entry, const Scan& scan) {
   return "";
 }
 
-Result<Scan> scan_ledger(int fd) {
+// What an append found amiss, and where: later entries chain from there as if
+// nothing had been. A few tell enough.
+void note_recovered(const Json& entry, Scan& scan) {
+  constexpr size_t kMost = 1000;
+  if (entry.find("recovered") == nullptr || scan.recovered.size() > kMost)
+    return;
+  scan.recovered +=
+      fmt::format("{}entry {}: {}", scan.recovered.empty() ? "" : "; ",
+                  entry.integer("n"), escape(entry.text("recovered")));
+}
+
+// `known`: how many entries draft.json counts.
+Result<Scan> scan_ledger(int fd, int64_t known) {
   Scan scan;
   TRY(for_each_line(fd, [&](std::string_view line, uint64_t end) {
     auto entry = Json::parse(line);
@@ -86,10 +101,19 @@ Result<Scan> scan_ledger(int fd) {
     }
     ++scan.entries;
     scan.head = entry->text("sha256");
+    if (scan.entries == known) scan.known_head = scan.head;
+    note_recovered(*entry, scan);
     scan.size = end;
     return true;
   }));
   return scan;
+}
+
+// Another entry than the one that was appended stands at the head's number;
+// what follows it then cannot make it good.
+bool is_another(const Scan& scan, const Draft& draft) {
+  return draft.ledger_count > 0 && scan.entries >= draft.ledger_count &&
+         scan.known_head != draft.ledger_head;
 }
 
 }  // namespace
@@ -119,10 +143,13 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
     std::optional<std::string> recovered;
     if (static_cast<int64_t>(st.size) != draft.ledger_size) {
       // We died between the line and the head, or power was lost.
-      Scan scan = TRY(scan_ledger(fd.get()));
+      Scan scan = TRY(scan_ledger(fd.get(), draft.ledger_count));
       if (!scan.problem.empty())
         return fail(Code::kCorrupt, "the ledger is damaged: {}", scan.problem);
-      if (scan.entries < draft.ledger_count)
+      if (is_another(scan, draft))
+        recovered = fmt::format("entry {} is not the one that was recorded",
+                                draft.ledger_count);
+      else if (scan.entries < draft.ledger_count)
         recovered = fmt::format("{} entries lost with the end of the file",
                                 draft.ledger_count - scan.entries);
       else if (scan.size < st.size)
@@ -201,7 +228,7 @@ Result<Ledger::Verdict> Ledger::verify() const {
   uint64_t size = 0;
   auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);
   if (fd) {
-    scan = TRY(scan_ledger(fd->get()));
+    scan = TRY(scan_ledger(fd->get(), draft.ledger_count));
     size = TRY(sys::fstat(fd->get())).size;
   } else if (fd.error().err() != ENOENT) {
     return std::unexpected(std::move(fd).error());
@@ -211,10 +238,10 @@ Result<Ledger::Verdict> Ledger::verify() const {
   if (verdict.problem.empty() && scan.entries < draft.ledger_count)
     verdict.problem = fmt::format("entries {} to {} are missing at the end",
                                   scan.entries + 1, draft.ledger_count);
-  if (verdict.problem.empty() && scan.entries == draft.ledger_count &&
-      draft.ledger_count > 0 && scan.head != draft.ledger_head)
-    verdict.problem = fmt::format(
-        "entry {}: is not the one whose hash draft.json keeps", scan.entries);
+  if (verdict.problem.empty() && is_another(scan, draft))
+    verdict.problem =
+        fmt::format("entry {}: is not the one whose hash draft.json keeps",
+                    draft.ledger_count);
   if (scan.entries > draft.ledger_count)
     verdict.note = fmt::format(
         "{} entries are newer than the head: stoplog "
@@ -222,6 +249,8 @@ Result<Ledger::Verdict> Ledger::verify() const {
         scan.entries - draft.ledger_count);
   else if (verdict.problem.empty() && scan.size < size)
     verdict.note = "the last line is torn and will be cut off";
+  if (!scan.recovered.empty())
+    verdict.note += (verdict.note.empty() ? "" : "; ") + scan.recovered;
   verdict.ok = verdict.problem.empty();
   return verdict;
 }

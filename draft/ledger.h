@@ -12,7 +12,8 @@
 // Every entry has n (from 1), kind and time; "prev" and "sha256" end it. An
 // append takes the draft's meta lock, so daemon and CLI may append at once. A
 // torn last line (power loss: the run path does not sync) is cut off by the
-// next append, which says so in its "recovered" key.
+// next append, which says so in its "recovered" key, as it says what is missing
+// or another than was recorded; verify() repeats that.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,9 @@ class Ledger {
     bool ok = true;
     int64_t entries = 0;  // good ones, from the start
     std::string problem;  // which entry, and what is wrong with it
-    std::string note;     // not a problem: the head lags after a crash
+    // Not a problem: the head lags after a crash, or an entry tells of damage
+    // before it.
+    std::string note;
   };
   Result<Verdict> verify() const;
 

@@ -105,6 +105,40 @@ TEST_CASE("the ledger says where it was changed") {
   }
 }
 
+TEST_CASE("a changed last entry is found behind one that chains from it") {
+  LedgerPlace place;
+  place.add(3);
+  // As somebody would who knows how entries chain, and not of the head.
+  auto entries = place.ledger.entries().value();
+  entries[2].set("mark", "another");
+  entries[2].set("sha256", ledger_hash(entries[2]));
+  Json more = entries[2];
+  more.set("n", 4).set("prev", entries[2].text("sha256"));
+  more.set("sha256", ledger_hash(more));
+  std::string text;
+  for (const Json& entry : entries) text += entry.dump() + "\n";
+  place.write(place.file, text + more.dump() + "\n");
+  auto verdict = place.ledger.verify().value();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.problem ==
+        "entry 3: is not the one whose hash draft.json keeps");
+  // The next append goes on, and its entry tells.
+  place.add(1);
+  verdict = place.ledger.verify().value();
+  CHECK(verdict.note == "entry 5: entry 3 is not the one that was recorded");
+}
+
+TEST_CASE("entries that were lost are told after the next append as well") {
+  LedgerPlace place;
+  place.add(4);
+  std::string text = place.read(place.file);
+  place.write(place.file, text.substr(0, text.find('\n') + 1));
+  place.add(2);
+  auto verdict = place.ledger.verify().value();
+  CHECK(verdict.entries == 3);
+  CHECK(verdict.note == "entry 2: 3 entries lost with the end of the file");
+}
+
 TEST_CASE("a torn last line is cut off by the next append") {
   LedgerPlace place;
   place.add(2);
