@@ -118,8 +118,13 @@ class Folder {
   }
 
   Status count(const Change& part) {
-    if (part.path == directory_ || is_directory(part)) return {};
+    if (part.path == directory_) return {};
     std::string rel = relative(part);
+    if (is_directory(part)) {
+      // A ref that made way for refs beneath its name.
+      if (part.before && sort_of(rel) == Sort::kRef) names_.insert(rel);
+      return {};
+    }
     switch (sort_of(rel)) {
       case Sort::kIndex:
         compare_index(part);
@@ -255,9 +260,12 @@ class Folder {
   // A file of the git directory on one side. What has no change is the same on
   // both.
   Result<std::string> read(Side side, const std::string& rel, uint64_t limit) {
-    if (auto it = by_name_.find(rel); it != by_name_.end())
-      return text_of(
-          side == Side::kBase ? it->second->before : it->second->after, limit);
+    if (auto it = by_name_.find(rel); it != by_name_.end()) {
+      const auto& state =
+          side == Side::kBase ? it->second->before : it->second->after;
+      if (state && state->type == fs::Type::kDir) return std::string();
+      return text_of(state, limit);
+    }
     auto path = TRY(RelPath::parse(directory_.str() + "/" + rel));
     auto state = TRY(view_.draft_state(path));
     if (state && state->type == fs::Type::kDir) return std::string();

@@ -9,9 +9,10 @@
 
 #include "base/escape.h"
 #include "base/sys_file.h"
-#include "diff/git_index.h"
 #include "fs/beneath.h"
+#include "gate/git_paths.h"
 #include "gate/git_rule.h"
+#include "gate/git_undo.h"
 #include "gate/merge.h"
 #include "gate/select_items.h"
 #include "gate/stored_content.h"
@@ -69,21 +70,22 @@ Result<bool> still_stands(const Disk& disk, int root, const Item& item) {
   return now && difference(*item.old, now->node).empty();
 }
 
-// An index that was only refreshed since is taken back like one that was not; a
-// file that only lent its inode to another name may have changed since.
+Status keep_for_undo(const Ground& ground, const std::vector<Item>& items) {
+  for (const Item& item : items)
+    if (is_kept_for_undo(item.path) && item.content && item.fresh->sha256 &&
+        !TRY(ground.objects->has(*item.fresh->sha256)))
+      TRY(ground.objects->put(*item.content));
+  return {};
+}
+
+// What git means is compared by that; a file that only lent its inode to
+// another name may have changed since.
 Status prepare_undo(const Ground& ground, std::vector<Item>& items,
                     std::vector<std::string>& notes) {
+  TRY(GitUndo(disk_of(ground), ground.root, *ground.objects)
+          .prepare(items, notes));
   std::vector<Item> kept;
   for (Item& item : items) {
-    if (is_git_index(item.path) && item.old && item.old->sha256) {
-      std::string expected =
-          TRY(ground.objects->get(*item.old->sha256, diff::kIndexLimit));
-      if (!TRY(follow_index(disk_of(ground), ground.root, item, expected))) {
-        notes.push_back(quote_name(item.path.str()) +
-                        " has other entries now and was left");
-        continue;
-      }
-    }
     if (item.stays() && !TRY(still_stands(disk_of(ground), ground.root, item)))
       continue;
     kept.push_back(std::move(item));
@@ -126,11 +128,7 @@ Result<CommitResult> commit(const CommitRequest& request) {
   if (!rules.empty())
     ground.prepare = [&](auto& items, const auto& unlocked) -> Status {
       for (GitRule& rule : rules) TRY(rule.prepare(items, unlocked));
-      // Kept, for an undo to compare with.
-      for (const Item& item : items)
-        if (is_git_index(item.path) && item.content && !request.dry_run)
-          TRY(ground.objects->put(*item.content));
-      return {};
+      return request.dry_run ? Status() : keep_for_undo(ground, items);
     };
   CommitMeta meta = request.meta;
   meta.plan_digest = "sha256:" + hex(plan_digest(*request.plan));
@@ -252,10 +250,9 @@ Result<CommitResult> undo(const UndoRequest& request) {
     // Objects that git may refer to by now are never taken away again.
     if (is_git_object(item.path) && !item.old) continue;
     items.push_back(TRY(reversed(item, contents)));
-    if (auto lock = git_lock_for(items.back().path))
-      ground.locks.push_back(std::move(*lock));
     links.tie(item, items.back(), notes);
   }
+  ground.locks = GitUndo::locks(items);
   CommitMeta meta = request.meta;
   meta.kind = "undo";
   meta.undoes = *number;
@@ -265,7 +262,8 @@ Result<CommitResult> undo(const UndoRequest& request) {
     if (!unlocked.empty())
       return fail(Code::kDrift, "{} is held by a running git",
                   quote_name(unlocked.begin()->str()));
-    return prepare_undo(ground, all, notes);
+    TRY(prepare_undo(ground, all, notes));
+    return request.dry_run ? Status() : keep_for_undo(ground, all);
   };
   CommitResult result =
       TRY(carry_out(ground, std::move(items), meta, request.dry_run));

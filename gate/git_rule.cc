@@ -5,11 +5,13 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/escape.h"
-#include "base/strings.h"
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
 #include "diff/git_split_index.h"
+#include "gate/git_paths.h"
+#include "gate/git_undo.h"
 #include "gate/select_items.h"
 #include "snapshot/content_digest.h"
 
@@ -17,103 +19,20 @@ namespace stoplog::gate {
 namespace {
 
 constexpr uint64_t kRefFile = 4096;
-constexpr uint64_t kConfigLimit = 1u << 20;
 
-// The same for the git directory of a submodule or of another work tree, which
-// may have slashes in its name: known by what git keeps in one.
-std::string_view within_inner(std::string_view relative) {
-  if (!relative.starts_with("modules/") && !relative.starts_with("worktrees/"))
-    return relative;
-  size_t at = std::min(relative.find("/objects/"), relative.find("/refs/"));
-  if (at == std::string_view::npos) at = relative.rfind('/');
-  return relative.substr(at + 1);
+// A ref of these is above it, as refs/heads/a is above refs/heads/a/b.
+bool above(const std::set<std::string_view>& refs, std::string_view name) {
+  for (size_t at = name.rfind('/'); at != name.npos && at > 0;
+       at = name.rfind('/', at - 1))
+    if (refs.contains(name.substr(0, at))) return true;
+  return false;
 }
 
-// The path relative to the git directory that it is in; empty: none.
-std::string_view within_git(const RelPath& path) {
-  std::string_view text = path.str();
-  if (text.starts_with(".git/")) return within_inner(text.substr(5));
-  size_t at = text.find("/.git/");
-  return at == std::string_view::npos ? std::string_view()
-                                      : within_inner(text.substr(at + 6));
-}
-
-bool is_ref(std::string_view relative) {
-  return relative == "HEAD" || relative.starts_with("refs/") ||
-         relative == "packed-refs";
-}
-
-// Only ever added: an index of the real repository may rest on it.
-bool is_shared_index(std::string_view relative) {
-  return relative.starts_with("sharedindex.");
-}
-
-Result<std::optional<std::string>> text_beneath(int root, const RelPath& path,
-                                                uint64_t limit) {
-  auto state = TRY(fs::state_beneath(root, path));
-  if (!state || !state->content) return std::nullopt;
-  return TRY(diff::read_content(*state->content, limit));
-}
-
-// How the real repository names its objects.
-Result<diff::ObjectFormat> format_beneath(int root, const RelPath& git) {
-  auto config = TRY(text_beneath(root, git / "config", kConfigLimit));
-  return diff::object_format(config.value_or(""));
-}
-
-diff::SharedIndex shared_beneath(int root, const RelPath& git) {
-  return [root, git](const std::string& name) -> Result<std::string> {
-    auto text = TRY(text_beneath(root, git / name, diff::kIndexLimit));
-    if (!text) return fail_errno(ENOENT, "{}", name);
-    return std::move(*text);
-  };
-}
-
-Item write_item(const RelPath& path, const std::optional<Standing>& old,
-                Node fresh, std::string text) {
-  Item item;
-  item.path = path;
-  if (old) item.old = old->node;
-  fresh.sha256 = sha256(text);
-  fresh.size = text.size();
-  item.fresh = std::move(fresh);
-  item.content = snapshot::memory_content(std::move(text));
-  return item;
+std::optional<Node> node_at(const std::optional<Standing>& standing) {
+  return standing ? std::optional(standing->node) : std::nullopt;
 }
 
 }  // namespace
-
-std::optional<RelPath> git_lock_for(const RelPath& path) {
-  std::string_view relative = within_git(path);
-  if (relative.ends_with(".lock")) return std::nullopt;
-  if (relative != "index" && !is_ref(relative)) return std::nullopt;
-  std::string name = std::string(path.name()) + ".lock";
-  if (!is_valid_name(name)) return std::nullopt;
-  return path.parent() / name;
-}
-
-bool is_git_object(const RelPath& path) {
-  std::string_view relative = within_git(path);
-  return relative.starts_with("objects/") || is_shared_index(relative);
-}
-
-bool is_git_index(const RelPath& path) { return within_git(path) == "index"; }
-
-Result<bool> follow_index(const Disk& disk, int root, Item& item,
-                          std::string_view expected) {
-  Fd dir = TRY(disk.open_dir(root, item.path.parent()));
-  auto now = TRY(disk.look(dir.get(), std::string(item.path.name()), true));
-  if (!now || !now->node.is_file()) return false;
-  auto text = TRY(text_beneath(root, item.path, diff::kIndexLimit));
-  if (!text) return false;
-  const RelPath git = item.path.parent();
-  auto shared = shared_beneath(root, git);
-  auto delta = diff::compare_indexes({expected, shared}, {*text, shared},
-                                     TRY(format_beneath(root, git)));
-  if (!delta || delta->any()) return false;
-  item.old = now->node;
-  return true;
-}
 
 GitRule::GitRule(const Disk& disk, int root, const diff::Change& row)
     : disk_(disk), root_(root), row_(row) {}
@@ -144,9 +63,15 @@ std::vector<RelPath> GitRule::locks() const {
   if (is_whole()) return locks;
   if (row_.git->index_changed) locks.push_back(beneath("index.lock"));
   bool deletes = false;
+  std::set<std::string_view> comes;
+  for (const diff::RefMove& move : row_.git->refs)
+    if (move.to) comes.insert(move.name);
   for (const diff::RefMove& move : row_.git->refs) {
-    if (RelPath lock = beneath(move.name + ".lock"); !lock.is_root())
-      locks.push_back(std::move(lock));
+    RelPath lock = beneath(move.name + ".lock");
+    // It would stand in a directory that goes; that a running git has none
+    // there is seen by removing it.
+    bool goes = !move.to && above(comes, move.name);
+    if (!lock.is_root() && !goes) locks.push_back(std::move(lock));
     deletes = deletes || !move.to;
   }
   if (deletes) locks.push_back(beneath("packed-refs.lock"));
@@ -165,9 +90,10 @@ Result<std::optional<std::string>> GitRule::real_text(const RelPath& path,
 }
 
 Status GitRule::read_packed() {
-  if (packed_before_) return {};
+  if (packed_) return {};
   auto packed = TRY(real_text(beneath("packed-refs"), diff::kPackedRefsLimit));
-  packed_before_ = packed ? *packed : "";
+  packed_ = packed ? *packed : "";
+  packed_refs_ = TRY(diff::parse_packed_refs(*packed_));
   return {};
 }
 
@@ -176,10 +102,48 @@ Result<std::optional<std::string>> GitRule::current(const std::string& ref) {
   if (auto loose = TRY(real_text(beneath(ref), kRefFile)))
     return TRY(diff::parse_ref(*loose));
   TRY(read_packed());
-  auto all = TRY(diff::parse_packed_refs(*packed_before_));
-  auto found = all.find(ref);
-  if (found == all.end()) return std::nullopt;
+  auto found = packed_refs_.find(ref);
+  if (found == packed_refs_.end()) return std::nullopt;
   return found->second;
+}
+
+// git knows no ref beneath another one: what keeps this one from being made,
+// and does not go with this commit.
+Result<std::optional<std::string>> GitRule::in_the_way(
+    const std::string& name) {
+  for (size_t at = name.find('/'); at != name.npos;
+       at = name.find('/', at + 1)) {
+    std::string prefix = name.substr(0, at);
+    if (!dropped_.contains(prefix) && TRY(current(prefix))) return prefix;
+  }
+  TRY(read_packed());
+  for (auto at = packed_refs_.lower_bound(name + "/");
+       at != packed_refs_.end() && at->first.starts_with(name + "/"); ++at)
+    if (!dropped_.contains(at->first)) return at->first;
+  for (const RelPath& path : TRY(loose_beneath(name)).files)
+    if (std::string other(relative(path)); !dropped_.contains(other))
+      return other;
+  return std::nullopt;
+}
+
+// What stands beneath a directory where a ref shall be: git removes those that
+// are empty.
+Result<GitRule::Loose> GitRule::loose_beneath(const std::string& name) const {
+  Loose loose;
+  std::vector<RelPath> todo{beneath(name)};
+  while (!todo.empty()) {
+    RelPath dir = std::move(todo.back());
+    todo.pop_back();
+    auto at = disk_.open_dir(root_, dir);
+    if (!at) continue;  // no directory
+    if (dir != beneath(name)) loose.dirs.push_back(dir);
+    for (const std::string& entry : TRY(list_names(at->get(), "."))) {
+      auto stat = TRY(disk_.statat(at->get(), entry));
+      if (stat && S_ISDIR(stat->mode)) todo.push_back(dir / entry);
+      if (stat && !S_ISDIR(stat->mode)) loose.files.push_back(dir / entry);
+    }
+  }
+  return loose;
 }
 
 Node GitRule::plain_node() const {
@@ -236,7 +200,7 @@ Status GitRule::prepare(std::vector<Item>& items,
   TRY(prepare_refs(items, unlocked));
   for (const diff::Change& part : row_.git->parts) {
     std::string_view rel = relative(part.path);
-    if (rel.empty() || is_ref(rel) || rel.ends_with(".lock")) continue;
+    if (rel.empty() || is_git_ref(rel) || rel.ends_with(".lock")) continue;
     if (rel == "index")
       TRY(prepare_index(items, part, unlocked));
     else
@@ -248,8 +212,12 @@ Status GitRule::prepare(std::vector<Item>& items,
 
 Status GitRule::prepare_refs(std::vector<Item>& items,
                              const std::set<RelPath>& unlocked) {
+  // What goes makes room for what comes.
+  std::vector<diff::RefMove> moves = row_.git->refs;
+  std::ranges::stable_partition(
+      moves, [](const diff::RefMove& move) { return !move.to; });
   bool packed_locked = !unlocked.contains(beneath("packed-refs.lock"));
-  for (const diff::RefMove& move : row_.git->refs) {
+  for (const diff::RefMove& move : moves) {
     RelPath path = beneath(move.name);
     RelPath lock = beneath(move.name + ".lock");
     if (path.is_root() || lock.is_root()) continue;
@@ -269,13 +237,7 @@ Status GitRule::prepare_refs(std::vector<Item>& items,
     }
     TRY(prepare_ref(items, move));
   }
-  if (packed_after_) {
-    RelPath path = beneath("packed-refs");
-    auto old = TRY(real(path));
-    items.push_back(
-        write_item(path, old, old ? old->node : plain_node(), *packed_after_));
-  }
-  return {};
+  return drop_packed(items);
 }
 
 Status GitRule::prepare_ref(std::vector<Item>& items,
@@ -289,39 +251,52 @@ Status GitRule::prepare_ref(std::vector<Item>& items,
       item.old = old->node;
       items.push_back(std::move(item));
     }
-    return drop_packed(move.name);
-  }
-  if (old && !old->node.is_file()) {
-    notes_.push_back(escape(move.name) +
-                     " is no file in the real repository and was left");
+    dropped_.insert(move.name);
     return {};
   }
-  Node node = old ? old->node : plain_node();
+  // What an agent wrote there need not be one.
+  if (!diff::parse_ref(*move.to)) {
+    notes_.push_back(escape(move.name) +
+                     " is no ref in the draft and was left");
+    return {};
+  }
+  auto other = TRY(in_the_way(move.name));
+  if (other || (old && !old->node.is_file() && !old->node.is_dir())) {
+    notes_.push_back(
+        other ? fmt::format("{} cannot stand beside {} of the real repository "
+                            "and was left",
+                            escape(move.name), escape(*other))
+              : escape(move.name) +
+                    " is no file in the real repository and was left");
+    return {};
+  }
+  if (old && old->node.is_dir())
+    for (const RelPath& dir : TRY(loose_beneath(move.name)).dirs) {
+      Item item;
+      item.path = dir;
+      if (auto now = TRY(real(dir))) item.old = now->node;
+      if (item.old) items.push_back(std::move(item));
+    }
+  if (!old && move.from) packed_moved_ = true;
+  Node node = old && old->node.is_file() ? old->node : plain_node();
   node.mtime = owner_.mtime;
-  items.push_back(write_item(path, old, node, *move.to + "\n"));
+  items.push_back(text_item(path, node_at(old), node, *move.to + "\n"));
   return {};
 }
 
 // A deleted ref must not come back from packed-refs.
-Status GitRule::drop_packed(const std::string& name) {
+Status GitRule::drop_packed(std::vector<Item>& items) {
+  if (dropped_.empty() && !packed_moved_) return {};
   TRY(read_packed());
-  const std::string& from = packed_after_ ? *packed_after_ : *packed_before_;
-  std::string kept;
-  bool dropped = false, skip_peeled = false;
-  for (std::string_view line : split(from, '\n')) {
-    if (line.empty()) continue;
-    bool peeled = line.starts_with("^");
-    size_t space = std::min(line.find(' '), line.size() - 1);
-    bool this_one = !peeled && line.substr(space + 1) == name;
-    if (this_one || (peeled && skip_peeled)) {
-      dropped = skip_peeled = true;
-      continue;
-    }
-    skip_peeled = false;
-    kept += line;
-    kept += '\n';
-  }
-  if (dropped) packed_after_ = std::move(kept);
+  RelPath path = beneath("packed-refs");
+  auto old = TRY(real(path));
+  auto kept = without_refs(*packed_, dropped_);
+  // An undo after git has packed anew must know what it said.
+  if (!kept && packed_moved_ && old)
+    items.push_back(text_item(path, old->node, old->node, *packed_));
+  if (!kept) return {};
+  items.push_back(text_item(path, node_at(old), old ? old->node : plain_node(),
+                            std::move(*kept)));
   return {};
 }
 
@@ -386,26 +361,50 @@ Status GitRule::prepare_plain(std::vector<Item>& items,
   return {};
 }
 
-Status GitRule::add_parents(std::vector<Item>& items) const {
-  std::set<RelPath> have;
-  for (const Item& item : items)
+// Directories for what is new; what would need one in the place of something
+// else, as a log of refs beneath the name of a log, is left.
+Status GitRule::add_parents(std::vector<Item>& items) {
+  std::set<RelPath> have, blocked;
+  std::map<RelPath, Item*> goes;
+  for (Item& item : items) {
     if (item.fresh && item.fresh->is_dir()) have.insert(item.path);
+    if (!item.fresh && !item.from) goes.emplace(item.path, &item);
+  }
   std::vector<Item> more;
+  auto make = [&](const RelPath& dir) -> Result<bool> {
+    auto now = TRY(real(dir));
+    if (now && now->node.is_dir()) return false;
+    Node node = owner_;
+    node.mode = 0755;
+    node.xattrs.clear();
+    if (now) {
+      // A ref that goes, and now refs stand beneath its name.
+      auto gone = goes.find(dir);
+      if (gone == goes.end())
+        blocked.insert(dir);
+      else
+        gone->second->fresh = std::move(node);
+      return false;
+    }
+    Item made;
+    made.path = dir;
+    made.fresh = std::move(node);
+    more.push_back(std::move(made));
+    return true;
+  };
   for (const Item& item : items) {
     if (!item.fresh || !item.path.is_within(row_.path)) continue;
     for (RelPath dir = item.path.parent();
-         dir != row_.path && dir.is_within(row_.path); dir = dir.parent()) {
-      if (have.contains(dir) || TRY(real(dir))) break;
-      have.insert(dir);
-      Item made;
-      made.path = dir;
-      made.fresh = owner_;
-      made.fresh->mode = 0755;
-      made.fresh->xattrs.clear();
-      more.push_back(std::move(made));
-    }
+         dir != row_.path && dir.is_within(row_.path); dir = dir.parent())
+      if (!have.insert(dir).second || !TRY(make(dir))) break;
   }
   for (Item& item : more) items.push_back(std::move(item));
+  if (blocked.empty()) return {};
+  std::erase_if(items, [&](const Item& item) {
+    return item.fresh && std::ranges::any_of(blocked, [&](const RelPath& dir) {
+             return item.path != dir && item.path.is_within(dir);
+           });
+  });
   return {};
 }
 

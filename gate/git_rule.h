@@ -18,6 +18,7 @@
 // A git directory that appears or goes as a whole is an ordinary tree.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,11 +48,16 @@ class GitRule {
                       const std::set<RelPath>& unlocked);
   Status prepare_ref(std::vector<Item>& items, const diff::RefMove& move);
   Status read_packed();
-  Status drop_packed(const std::string& name);
+  Status drop_packed(std::vector<Item>& items);
+  Result<std::optional<std::string>> in_the_way(const std::string& name);
+  struct Loose {
+    std::vector<RelPath> files, dirs;
+  };
+  Result<Loose> loose_beneath(const std::string& name) const;
   Status prepare_index(std::vector<Item>& items, const diff::Change& part,
                        const std::set<RelPath>& unlocked);
   Status prepare_plain(std::vector<Item>& items, const diff::Change& part);
-  Status add_parents(std::vector<Item>& items) const;
+  Status add_parents(std::vector<Item>& items);
   void tame(std::vector<Item>& items, size_t first);
   Result<std::optional<Standing>> real(const RelPath& path) const;
   Result<std::optional<std::string>> real_text(const RelPath& path,
@@ -66,20 +72,12 @@ class GitRule {
   int root_;
   const diff::Change& row_;
   std::vector<std::string> notes_;
-  // The real packed-refs, read when first needed, and as it shall be.
-  std::optional<std::string> packed_before_, packed_after_;
+  // The real packed-refs, read when first needed.
+  std::optional<std::string> packed_;
+  std::map<std::string, std::string> packed_refs_;
+  std::set<std::string> dropped_;  // refs that go with this commit
+  bool packed_moved_ = false;      // one that was packed alone moves
   Node owner_;
 };
-
-// For undo: the lock file that git's protocol wants for a path inside a git
-// directory, if any; and whether the path is one of git's objects.
-std::optional<RelPath> git_lock_for(const RelPath& path);
-bool is_git_object(const RelPath& path);
-bool is_git_index(const RelPath& path);
-// `git status` rewrites the index all the time without changing what it says.
-// True when the real one says the same as `expected`; item.old is then the
-// real file. False: it has other entries, and undo leaves it.
-Result<bool> follow_index(const Disk& disk, int root, Item& item,
-                          std::string_view expected);
 
 }  // namespace stoplog::gate

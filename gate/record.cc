@@ -6,7 +6,7 @@
 #include "base/escape.h"
 #include "base/hash.h"
 #include "gate/bytes.h"
-#include "gate/git_rule.h"
+#include "gate/git_paths.h"
 
 namespace stoplog::gate {
 namespace {
@@ -490,7 +490,7 @@ std::vector<Sha256Digest> CommitRecord::preimages() const {
     if (item.has_preimage() && item.old->sha256)
       ids.push_back(*item.old->sha256);
     // Undo compares an index with the one that was committed, by entries.
-    if (item.fresh && item.fresh->sha256 && is_git_index(item.path))
+    if (item.fresh && item.fresh->sha256 && is_kept_for_undo(item.path))
       ids.push_back(*item.fresh->sha256);
   }
   return ids;
