@@ -93,17 +93,24 @@ Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
   return named;
 }
 
+Result<gate::ApproveReport> approve_in(gate::Plan& plan, const Flow& flow,
+                                       const std::vector<RelPath>& named) {
+  gate::drop_gone(plan, flow.set);
+  gate::ApproveReport report =
+      TRY(gate::approve(plan, flow.set, everything(flow)));
+  if (!named.empty())
+    TRY(gate::approve(plan, flow.set,
+                      {.paths = named, .by = signature(flow.set)}));
+  report.approved.insert(report.approved.end(), named.begin(), named.end());
+  return report;
+}
+
 Status approve_all(Flow& flow, const std::vector<RelPath>& named) {
   gate::ApproveReport report;
   TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
-    gate::drop_gone(plan, flow.set);
-    report = TRY(gate::approve(plan, flow.set, everything(flow)));
-    if (!named.empty())
-      TRY(gate::approve(plan, flow.set,
-                        {.paths = named, .by = signature(flow.set)}));
+    report = TRY(approve_in(plan, flow, named));
     return {};
   }));
-  report.approved.insert(report.approved.end(), named.begin(), named.end());
   if (report.approved.empty()) return {};
   draft::Ledger ledger = TRY(
       draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
@@ -155,13 +162,12 @@ Status write_down(Flow& flow, const CommitEnd& end) {
 Status complete_receipt(Flow& flow, const gate::Plan& plan, Json& receipt) {
   Json approvals = Json::array();
   for (const gate::Decision& d : plan.decisions) {
-    bool parts = !d.edits.empty();
-    if (!parts && d.verdict != gate::Verdict::kApproved) continue;
+    if (!gate::Plan::approves(d)) continue;
     Json one = Json::object();
     set_path(one, "path", d.path.str()).set("user", d.by.user);
     one.set("tty", d.by.tty.empty() ? Json() : Json(d.by.tty));
     one.set("time", rfc3339(d.by.time)).set("standing", d.standing);
-    approvals.push(one.set("parts", parts));
+    approvals.push(one.set("parts", !d.edits.empty()));
   }
   Json commands = Json::array();
   draft::Ledger ledger = TRY(
@@ -302,12 +308,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
   std::optional<OutFile> receipt;
   if (choice.receipt)
     receipt = TRY(OutFile::at(*choice.receipt, "the receipt "));
-  if (choice.all && choice.dry_run)
-    TRY(gate::approve(plan, flow.set,
-                      {.all = true,
-                       .danger = choice.danger,
-                       .keep_rejected = true,
-                       .by = signature(flow.set)}));
+  if (choice.all && choice.dry_run) TRY(approve_in(plan, flow, named));
   if (choice.standing_only)
     std::erase_if(plan.decisions,
                   [](const gate::Decision& d) { return !d.standing; });

@@ -157,6 +157,27 @@ refreshed_meanwhile() {
 }
 both_modes refreshed_meanwhile
 
+# What a person does with git after a commit, and what git does by itself, is no
+# edit of what was committed.
+undo_beside_git() {
+  git branch old && git branch wide/one
+  sl run --quiet -- sh -c 'echo n >n; git add n
+    git -c user.name=a -c user.email=e commit -qm agent; git branch topic
+    git branch -qD old wide/one; git branch old/deep; git branch wide'
+  sl commit -a -y >"$T/out" 2>&1
+  same 'main old/deep topic wide' "$(git branch --format='%(refname:short)' | xargs)"
+  ! grep -q left "$T/out" || fail "$(cat "$T/out")"
+  git checkout -qb mine && git commit -q --allow-empty -m mine && git checkout -q main
+  git gc -q
+  sl undo >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+  same first "$(git log -1 --format=%s)"
+  same mine "$(git log -1 --format=%s mine)"
+  same '' "$(git status --porcelain)$(sl status 2>/dev/null)"
+  same 'main mine old wide/one' "$(git branch --format='%(refname:short)' | xargs)"
+  git fsck --strict >/dev/null 2>&1 || fail 'the repository is damaged'
+}
+both_modes undo_beside_git
+
 approvals() {
   echo a >a
   git add -A && git commit -qm more
@@ -227,6 +248,28 @@ approvals() {
   ! grep -q five r || fail 'a rejected hunk was committed'
 }
 both_modes approvals
+
+# A dry run of -a approves as -a does; who rejected a part approved nothing.
+dry_runs() {
+  seq 1 40 >text && git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'sed -i "s/^5$/five/; s/^30$/thirty/" text; echo o >x.o; echo g >gone'
+  sl approve gone
+  printf 'x\nno\nq\n' | script -qec "'$STOPLOG' approve -p text" /dev/null >/dev/null
+  sl run --quiet -- sh -c 'rm gone; echo n >n'
+  mkdir -p "$XDG_CONFIG_HOME/stoplog"
+  printf '[gate]\nignored = "commit"\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  sl commit -a -y --dry-run >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+  grep -q 'x\.o' "$T/out" || fail "what -a takes is not shown: $(cat "$T/out")"
+  rm "$XDG_CONFIG_HOME/stoplog/config.toml"
+  exits 3 sl commit 2>/dev/null
+  test ! -e n
+  sl discard -y x.o >/dev/null 2>&1
+  sl run --quiet -- sh -c 'echo g >gone'
+  sl approve gone n >/dev/null
+  sl commit --receipt "$T/receipt.json" >/dev/null 2>&1
+  same 'gone n' "$(jq -r '[.approvals[].path] | join(" ")' "$T/receipt.json")"
+}
+both_modes dry_runs
 
 policies() {
   local config="$XDG_CONFIG_HOME/stoplog/config.toml"
