@@ -82,7 +82,7 @@ def make_tree(top, files, seed=1):
 
 
 def make_project(top, units=24):
-    """A small C project with a Makefile, for the build workload."""
+    """A small C project with a CMakeLists.txt, for the build workload."""
     os.makedirs(top)
     names = [f"unit{n}" for n in range(units)]
     for name in names:
@@ -93,7 +93,7 @@ def make_project(top, units=24):
             f.write("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + body)
     with open(os.path.join(top, "main.c"), "w", encoding="ascii") as f:
         f.write("int main(void) { return 0; }\n")
-    objects = " ".join(n + ".o" for n in names)
-    with open(os.path.join(top, "Makefile"), "w", encoding="ascii") as f:
-        f.write(f"prog: main.o {objects}\n\t$(CC) -o $@ $^\n")
+    with open(os.path.join(top, "CMakeLists.txt"), "w", encoding="ascii") as f:
+        f.write("cmake_minimum_required(VERSION 3.10)\nproject(bench C)\n"
+                f"add_executable(prog main.c {' '.join(n + '.c' for n in names)})\n")
     return top

@@ -8,6 +8,7 @@ be trusted. Prints a table and writes JSON and an SVG plot.
 What cannot run here is said at the end, never left out silently.
 """
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -26,6 +27,16 @@ import workloads
 from bed import bed, make_project, make_tree, sh
 
 
+KINDS = ("ext4", "xfs", "btrfs", "tmpfs", "disk")
+
+
+def kinds(text):
+    for kind in text.split(","):
+        if kind not in KINDS:
+            raise argparse.ArgumentTypeError(f"'{kind}' is none of {', '.join(KINDS)}")
+    return text
+
+
 def parse(argv):
     p = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -34,8 +45,9 @@ def parse(argv):
                    help="how costs grow with tree, changes, timeline and file size, instead")
     p.add_argument("--tail", action="store_true",
                    help="small operations while something large goes on, instead")
-    p.add_argument("--on", default="ext4", choices=["ext4", "xfs", "btrfs", "tmpfs", "disk"],
-                   help="the file system beneath: a fresh loop one, or the machine's own disk")
+    p.add_argument("--on", default="ext4", metavar="KINDS", type=kinds,
+                   help="the file system beneath, " + ", ".join(KINDS) + ": a fresh loop one, or "
+                        "the machine's own disk; several with commas, one after the other")
     p.add_argument("--rounds", type=int, help="default 7, with --quick 3")
     p.add_argument("--files", type=int, help="files of the source tree; default 20000, quick 4000")
     p.add_argument("--only", metavar="TEXT", help="workloads whose name holds TEXT")
@@ -57,7 +69,7 @@ def parse(argv):
     o.held = 20000 if o.quick else 100000
     o.stoplog, o.ops = os.path.abspath(o.stoplog), os.path.abspath(o.ops)
     o.commit, o.floor, o.fsd = (os.path.abspath(n) for n in (o.commit, o.floor, o.fsd))
-    o.out = o.out or f"build/bench/{o.on}"
+    o.found = {}  # what is no time: requests, memory
     return o
 
 
@@ -147,7 +159,10 @@ def measure(options, place, samples, missing):
                     missing.append(f"{workload.name} on {view_class.name}: {error} {said.strip()}")
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     if not options.only or options.only in "requests":
-        print(requests.table(requests.measure(options, place, lowers, missing)) + "\n")
+        counted = requests.measure(options, place, lowers, missing)
+        options.found["requests"] = [{"of": name, "times": many, "requests": spent}
+                                     for name, many, spent in counted]
+        print(requests.table(counted) + "\n")
     order = [v.name for v in views.ALL]
     for key, found in samples.items():
         samples[key] = {n: found[n] for n in order if n in found}
@@ -156,6 +171,7 @@ def measure(options, place, samples, missing):
     if not options.only or options.only in "program":
         memory = program.measure(options, place, samples, missing)
         if memory:
+            options.found["bytes_a_node"], options.found["nodes"] = memory
             print(f"memory: {memory[0]:.0f} bytes a node, of {memory[1]} nodes\n")
     if not options.only or options.only in "timeline":
         timeline.measure(options, place, samples, missing)
@@ -164,7 +180,8 @@ def measure(options, place, samples, missing):
 def about_this_run(options, missing):
     return {"filesystem": options.on, "kernel": os.uname().release, "cpus": os.cpu_count(),
             "rounds": options.rounds, "files": options.files, "quick": options.quick,
-            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "missing": missing}
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "missing": missing,
+            **options.found}
 
 
 def main_growth(options):
@@ -184,9 +201,25 @@ def main_growth(options):
 
 
 def main(argv):
-    options = parse(argv)
-    if options.growth:
-        return main_growth(options)
+    given = parse(argv)
+    failed = 0
+    for kind in given.on.split(","):
+        options = parse(argv)
+        options.on = kind
+        options.out = given.out or "build/bench/" + kind
+        if given.out and "," in given.on:
+            options.out += "-" + kind
+        # What comes after is still measured where one cannot be made here.
+        try:
+            failed |= (main_growth if options.growth else main_files)(options)
+        except subprocess.CalledProcessError as error:
+            said = (error.stderr or b"").decode(errors="replace").strip()
+            print(f"not measured: {kind}: {error} {said}")
+            failed = 1
+    return failed
+
+
+def main_files(options):
     samples, missing = {}, []
     begin = time.time()
     with bed(options.on) as place:
@@ -210,7 +243,10 @@ def main(argv):
         print(f"not measured: {line}")
     print(f"{time.time() - begin:.0f} s, {options.on}, kernel {os.uname().release}, "
           f"{os.cpu_count()} processors")
-    return 0 if samples else 1
+    if options.found:
+        with open(options.out + "-counts.json", "w", encoding="utf-8") as f:
+            json.dump({"version": 1, "about": about}, f, indent=1)
+    return 0 if samples or options.found else 1
 
 
 if __name__ == "__main__":

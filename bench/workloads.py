@@ -104,8 +104,9 @@ def small_files(at, options):
     ops(options, "read", place, count)
     samples["open+read+close warm"] = ops(options, "read", place, count)[0]
     samples["stat warm"] = ops(options, "stat", place, count)[0]
-    samples["append 4K"] = ops(options, "append", place, count)[0]
-    samples["unlink"] = ops(options, "unlink", place, count)[0]
+    for part, what in (("append 4K", "append"), ("unlink", "unlink")):
+        mean, _, p99 = ops(options, what, place, count)
+        samples[part], samples[part + " p99"] = mean, p99
     return samples
 
 
@@ -130,7 +131,10 @@ def big_write(at, options):
 
 
 def build(at, options):
-    return {"make -j2": timed("make", "-C", at, "-j2", "-s")}
+    place = os.path.join(at, "bench-cmake")
+    configured = timed("cmake", "-S", at, "-B", place, "-G", "Unix Makefiles")
+    made = timed("make", "-C", place, "-j2", "-s")
+    return {"cmake": configured, "make -j2": made, "both": configured + made}
 
 
 def append_byte(at, options):
@@ -179,6 +183,6 @@ ALL = [
     Workload("unpack", unpack, reads=False),
     Workload("remove", remove_lower),
     Workload("sequential write", big_write, reads=False),
-    Workload("build", build, tree="project", needs="make"),
+    Workload("cmake + make", build, tree="project", needs="cmake"),
     Workload("large lower file", append_byte, tree="big"),
 ]

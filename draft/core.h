@@ -47,9 +47,7 @@ class Core : public DaemonCore, private fs::Observer {
   bool is_stale() const override { return session_->is_stale(); }
   Status note(const std::string& name, const std::string& text) override;
   void describe(DaemonStatus& status) const override;
-  int life_fd() const override {
-    return session_->has_jail() ? session_->zygote().pidfd() : -1;
-  }
+  int life_fd() const override { return session_->jail_life_fd(); }
   int event_fd() const override { return events_fd_.get(); }
   std::vector<RunEvent> take_events() override;
   Status close() override;

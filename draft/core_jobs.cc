@@ -88,6 +88,7 @@ Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio,
     return std::unexpected(
         Error(Code::kUnsupported, "the draft's view is shown by root")
             .with_hint("`stoplog unmount` first"));
+  TRY(session_->wait_for_jail());
   reap_jobs();
   fs::Quota quota;
   if (request.limits.disk.value) quota.bytes = *request.limits.disk.value;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/sys_file.h"
@@ -76,6 +77,9 @@ Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
   TRY(session->mount_trees(context, observer));
   if (session->home_server_) TRY(session->start_jail(context));
   TRY(session->serve());
+  // Who is shown the view may never run a command in it.
+  if (session->has_jail() && context.shape.mount.empty())
+    session->zygote_->prepare_first();
   // To open what a rule denies would be told as an attempt.
   session->warmer_.start(
       session->mount_path_, context.shape.deny.empty(),
@@ -86,8 +90,15 @@ Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
 Status Session::serve() {
   TRY(server_->start());
   if (!has_jail()) return {};
-  TRY(home_server_->start());
-  TRY(zygote_->wait_ready());
+  return home_server_->start();
+}
+
+Status Session::wait_for_jail() {
+  Status built = zygote_->wait_ready();
+  const bool is_known =
+      std::exchange(jail_, built ? Jail::kBuilt : Jail::kBroken) !=
+      Jail::kUnknown;
+  if (!built || is_known) return built;
   for (const std::string& line : zygote_->left_out())
     notes_text_.push_back(line);
   return {};
@@ -149,6 +160,7 @@ Status Session::mount_trees(const CoreContext& context,
   const std::string run = context.layout.run(context.draft.id);
   const bool root = ::geteuid() == 0;
   const std::string& shown = context.shape.mount;
+  shown_ = !shown.empty();
   mount_path_ = shown.empty() ? run + "/" + kMountDir : shown;
   home_mount_path_ = run + "/" + kHomeDir;
   notes_path_ = run + "/notes";
@@ -206,6 +218,14 @@ Status Session::start_jail(const CoreContext& context) {
         fmt::format("'{}' of PATH is not there inside", entry));
   zygote_ = std::make_unique<jail::Zygote>(TRY(jail::Zygote::start(spec_)));
   return {};
+}
+
+// Who left because it died before a command was there to hear why would be
+// started again, and again.
+int Session::jail_life_fd() const {
+  const bool tells =
+      jail_ == Jail::kBuilt || (jail_ == Jail::kBroken && !shown_);
+  return tells ? zygote_->pidfd() : -1;
 }
 
 std::vector<std::string> Session::notes() const {

@@ -7,8 +7,10 @@
 //   session->close();
 //
 // open() mounts, forks the zygote and starts the threads, in this order: a
-// fork of a process with threads would inherit their locks. The caller holds
-// the draft's lock. Ways of mounting: root in a mount namespace of its own
+// fork of a process with threads would inherit their locks. It does not wait
+// for the jail's root, which is built meanwhile: whoever runs a command waits
+// (wait_for_jail), and hears what went wrong. The caller holds the draft's
+// lock. Ways of mounting: root in a mount namespace of its own
 // (or the host's, when people are to see it), a user through fusermount3 in
 // the run directory.
 #pragma once
@@ -47,6 +49,11 @@ class Session {
   // mount_trees); then there is neither a zygote nor a mount of HOME.
   bool has_jail() const { return zygote_ != nullptr; }
   jail::Zygote& zygote() { return *zygote_; }
+  // To be asked before each command, by one thread; there is a jail.
+  Status wait_for_jail();
+  // Readable once the jail is dead, as far as wait_for_jail() told of it; else
+  // -1. A view that is shown outlives a jail that could not be built.
+  int jail_life_fd() const;
   // Where the workspace stands inside of the jail.
   const std::string& workspace() const { return workspace_; }
   // What is at the workspace's path is no longer what was opened.
@@ -57,7 +64,8 @@ class Session {
   const std::vector<std::string>& path() const { return path_; }  // inside
   // Files written here are seen under /run/stoplog inside.
   int notes_dir() const { return notes_.get(); }
-  // What the user should know: recovery, what was left out.
+  // What the user should know: recovery, what was left out (after
+  // wait_for_jail).
   std::vector<std::string> notes() const;
   // Both trees to the disk.
   Status sync();
@@ -82,6 +90,9 @@ class Session {
   std::unique_ptr<fs::Tree> tree_, home_tree_;
   std::unique_ptr<fs::MountServer> server_, home_server_;
   std::unique_ptr<jail::Zygote> zygote_;
+  enum class Jail : uint8_t { kUnknown, kBuilt, kBroken };
+  Jail jail_ = Jail::kUnknown;
+  bool shown_ = false;
   Warmer warmer_;
   std::string mount_path_, home_mount_path_, notes_path_;
 };

@@ -105,6 +105,20 @@ std::unexpected<Error> lost_file(uint32_t number) {
               number);
 }
 
+// Not one byte of it: what was never synced may be lost, or read as zeros.
+Result<bool> is_blank(int draft_dir, uint32_t number) {
+  auto opened = open_generation(draft_dir, number, O_RDONLY);
+  if (!opened && opened.error().err() == ENOENT) return false;
+  Fd fd = TRY(std::move(opened));
+  std::string block(4096, '\0');
+  for (uint64_t at = 0;; at += block.size()) {
+    size_t n = TRY(sys::pread_full(
+        fd.get(), std::as_writable_bytes(std::span(block)), at));
+    if (block.find_first_not_of('\0') < n) return false;
+    if (n < block.size()) return true;
+  }
+}
+
 std::string text_of(const Newest& newest) {
   const OlderRecord::Part& part = newest.part;
   std::string text =
@@ -190,7 +204,11 @@ Result<bool> Generations::read_first() {
   numbers_ = TRY(list_generations(draft_dir_));
   unread_ = numbers_.size();
   if (numbers_.empty() && newest_) return lost_file(newest_->part.generation);
-  if (numbers_.empty()) return fail_errno(ENOENT, "the draft has no journal");
+  // Journal::begin(): the power went before it was kept.
+  bool never_was = numbers_ == std::vector<uint32_t>{1} && !newest_ &&
+                   TRY(is_blank(draft_dir_, 1));
+  if (numbers_.empty() || never_was)
+    return fail_errno(ENOENT, "the draft has no journal");
   is_missing_ = newest_ && newest_->part.generation > numbers_.back();
   TRY(read_or_note());
   return !known_.empty() || !damage_;
@@ -384,6 +402,8 @@ Status Generations::tell_newest() {
   if (is_missing_ || known_.empty() || known_[0].number != numbers_.back() ||
       known_[0].lost_open)
     return {};
+  // Of one that was begun and may not be on the disk yet, its sync() tells.
+  if (!newest_ && known_[0].number == 1) return {};
   Newest now{.part = {.generation = known_[0].number,
                       .draft = known_[0].head.open.draft,
                       .first = known_[0].head.first}};

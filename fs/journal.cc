@@ -29,6 +29,9 @@ Result<std::unique_ptr<Journal>> Journal::resume(int draft_dir,
   journal->fd_ = TRY(open_generation(draft_dir, head.open.generation, O_RDWR));
   journal->end_ = journal->reserved_ = end.end;
   journal->position_ = end.sequence;
+  journal->first_ = head.first;
+  journal->is_young_ =
+      head.open.generation == 1 && !read_newest(journal->dir_.get());
   // Cuts the torn tail; what a process that was killed had preallocated lies
   // behind the size of the file and is used.
   if (TRY(sys::fstat(journal->fd_.get())).size > end.end)
@@ -91,13 +94,27 @@ Status Journal::publish() {
       published_ = false;
     return synced;
   }
-  // Not before the file is there for good. Where it cannot be written, or is
-  // lost, the journal is as sound as one that was always without.
+  tell_newest();
+  return {};
+}
+
+// Not before the file is there for good. Where it cannot be written, or is
+// lost, the journal is as sound as one that was always without.
+void Journal::tell_newest() {
   (void)set_newest(dir_.get(), {.part = {.generation = open_.generation,
                                          .draft = open_.draft,
                                          .first = first_},
                                 .before = before_.generation,
                                 .before_last = before_.last});
+}
+
+Status Journal::begin() {
+  std::string name = layout::generation_name(open_.generation);
+  TRY_CTX(sys::renameat2(dir_.get(), name + layout::kNewSuffix, dir_.get(),
+                         name, 0),
+          "journal");
+  published_ = true;
+  is_young_ = true;
   return {};
 }
 
@@ -157,7 +174,12 @@ Status Journal::sync() {
   syncing_ = true;
   Position now = position_;  // everything appended so far goes along
   lock.unlock();
-  auto done = sys::fdatasync(fd_.get());
+  Status done = sys::fdatasync(fd_.get());
+  if (done && is_young_) {
+    done = sys::fsync(dir_.get());
+    if (done) tell_newest();
+    is_young_ = !done;
+  }
   lock.lock();
   syncing_ = false;
   if (done)

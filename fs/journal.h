@@ -5,6 +5,7 @@
 //   auto journal = TRY(Journal::create(dir, open_record, position, older));
 //   ... append the state, or what it goes on from ...
 //   TRY(journal->publish());          // fsync, rename into place, fsync
+//   (of a new draft: TRY(journal->begin());  // sync() does the rest)
 //   Position p = TRY(journal->append(records, command));
 //   TRY(journal->sync());
 //
@@ -48,6 +49,13 @@ class Journal {
 
   // Makes a created generation the current one.
   Status publish();
+  // The same for a draft's first one, which holds nothing that could be lost:
+  // it has its name at once, and is on the disk, its name and the link `newest`
+  // with it, after the first sync(). Readers take a first generation without
+  // that link, in which there is nothing, for one that was never begun.
+  Status begin();
+  // False: sync() was not called since begin().
+  bool is_kept() const { return !is_young_; }
   Result<Position> append(std::span<const Record> records, uint32_t command,
                           Room room = Room::kOrdinary);
   Status sync();
@@ -60,12 +68,14 @@ class Journal {
  private:
   Journal() = default;
   Status reserve(uint64_t size, Room room);
+  void tell_newest();
 
   OpenRecord open_;
   Position first_ = 0;        // of a created one
   OlderRecord::Part before_;  // the same
   Fd dir_, fd_;
   bool published_ = true;
+  std::atomic<bool> is_young_ = false;  // begun, not yet kept
   std::string buffer_;
   uint64_t end_ = 0;
   uint64_t reserved_ = 0;

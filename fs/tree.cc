@@ -59,7 +59,12 @@ Status Tree::Impl::open() {
                     .generation = 1,
                     .cookie_seed = TRY(random_number())};
     journal_ = TRY(Journal::create(draft_dir_.get(), open, 0));
-    TRY(journal_->publish());
+    // One is there: it was begun, and the machine stopped before it was kept.
+    if (!TRY(list_generations(draft_dir_.get())).empty())
+      notes_.push_back(
+          "the draft's journal had not reached the disk when the machine "
+          "stopped: it is empty");
+    TRY(journal_->begin());
     cookie_seed_ = open.cookie_seed;
     watch_dead();
     state_.remember();

@@ -297,6 +297,7 @@ struct Tree::Impl {
   void tell_went_back(const State::WentBack& what, bool names_at_once,
                       std::vector<Invalidation>& out);
   Status fork_whole(int to_dir, const OpenRecord& open, Position at);
+  Status keep_young_journal();
   Status checkpoint();
   void tell_name(const RelPath& path, std::vector<Invalidation>& out);
   // fs/tree_gc.cc

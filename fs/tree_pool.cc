@@ -80,6 +80,7 @@ Status Tree::Impl::work() {
   Status result = pin_all();
   std::lock_guard one(work_mutex_);
   TRY(writable());
+  TRY(keep_young_journal());
   {
     std::unique_lock lock(mutex_);
     std::shared_ptr<void> freed = state_.take_let_go();
@@ -90,6 +91,16 @@ Status Tree::Impl::work() {
   TRY(gc_if_due());
   TRY(checkpoint_if_due());
   return result;
+}
+
+// A new draft's; whoever opened it did not wait for that.
+Status Tree::Impl::keep_young_journal() {
+  std::shared_lock lock(mutex_);
+  std::shared_ptr<Journal> journal = journal_;
+  lock.unlock();
+  if (journal->is_kept()) return {};
+  TRY(segments_->sync());  // as Tree::fsync() says
+  return journal->sync();
 }
 
 Status Tree::settle() {

@@ -156,9 +156,6 @@ Result<Zygote> Zygote::start_now(const JailSpec& spec) {
                                .context("cannot map the jail's user")
                                .as(Code::kUnsupported));
   TRY(send_message(zygote.state_->control.get(), Writer(Message::kGo).data()));
-  // The first init is made while our caller goes on. Should the zygote be dead
-  // already, wait_ready() tells what it died of.
-  (void)zygote.state_->request_spare();
   return zygote;
 }
 
@@ -271,6 +268,12 @@ Result<Pty> Zygote::open_pty() {
           "the jail is gone");
   Packet packet = TRY(state_->receive_reply(Message::kOpenPty));
   return Pty{std::move(packet.fds[0]), std::move(packet.fds[1])};
+}
+
+void Zygote::prepare_first() {
+  std::lock_guard lock(state_->mutex);
+  // Should the zygote be dead already, wait_ready() tells what it died of.
+  (void)state_->request_spare();
 }
 
 void Zygote::prepare_next() {

@@ -3,6 +3,7 @@
 //
 //   Zygote zygote = TRY(Zygote::start(spec));   // single-threaded; after mount
 //   ... start the FUSE threads ...
+//   zygote.prepare_first();                     // where a command is to come
 //   TRY(zygote.wait_ready());                   // may touch the mounts
 //   Pty pty = TRY(zygote.open_pty());           // or pipes
 //   auto running = TRY(zygote.spawn(command, {in, out, err}));
@@ -58,6 +59,8 @@ class Zygote {
   // Prepares an init ahead of the next spawn(), which then costs little more
   // than fork and exec. Called when a command has ended and nobody waits.
   void prepare_next();
+  // The same while the root is built, without waiting for it.
+  void prepare_first();
 
   // A file that commands, also those that run, see at /run/stoplog/NAME.
   Status write_note(const std::string& name, const std::string& content);

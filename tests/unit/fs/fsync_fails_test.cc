@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A journal's directory that cannot be synced: it goes on with the generation
-// it had, and housekeeping that fails keeps nobody from working.
+// it had, and housekeeping that fails keeps nobody from working. And when a new
+// draft's journal is synced at all.
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ namespace {
 // While it lives, no directory can be synced in which the journal's generation
 // of this number stands.
 std::atomic<int> failed = 0;
+std::atomic<int> directories = 0;  // synced
 std::string fails_with;
 struct Failing {
   Failing(const TreeFixture& f, uint32_t generation) {
@@ -40,8 +42,9 @@ struct Failing {
 // In place of libc's, for all of this program.
 extern "C" int fsync(int fd) {
   struct stat st{};
-  if (!fails_with.empty() && stdfs::exists(fails_with) &&
-      ::fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+  const bool is_dir = ::fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+  if (is_dir) ++directories;
+  if (is_dir && !fails_with.empty() && stdfs::exists(fails_with)) {
     ++failed;
     errno = EIO;
     return -1;
@@ -114,4 +117,31 @@ TEST_CASE("a gc that fails keeps no commit waiting") {
   CHECK(f.read("edit") == "v1");
   f.reopen();
   CHECK(f.read("edit") == "v1");
+}
+
+TEST_CASE("who opens a new draft does not wait for the disk") {
+  TreeFixture f;
+  directories = 0;
+  f.open();
+  f.create("file", "text");
+  CHECK(directories == 0);
+  CHECK_FALSE(stdfs::is_symlink(f.draft / "journal" / layout::kNewest));
+  // What was written is promised now, and the journal's name with it.
+  REQUIRE(f.tree->fsync());
+  CHECK(directories >= 1);
+  CHECK(stdfs::is_symlink(f.draft / "journal" / layout::kNewest));
+  directories = 0;
+  f.create("other", "text");
+  REQUIRE(f.tree->fsync());
+  CHECK(directories <= 1);  // that of the segments
+}
+
+TEST_CASE("a new draft whose journal cannot be synced says so") {
+  TreeFixture f;
+  f.open();
+  f.create("file", "text");
+  Failing fail(f, 1);
+  CHECK_FALSE(f.tree->fsync());
+  CHECK(failed > 0);
+  CHECK_FALSE(stdfs::is_symlink(f.draft / "journal" / layout::kNewest));
 }

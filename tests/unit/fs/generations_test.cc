@@ -317,3 +317,56 @@ TEST_CASE("the link to the newest generation is written anew when it is old") {
     CHECK(stdfs::read_symlink(link) == target);
   }
 }
+
+TEST_CASE("a new draft that lost power before it was kept opens and says so") {
+  for (size_t zeros : {size_t{0}, size_t{9000}}) {
+    INFO(zeros << " bytes of zeros");
+    TreeFixture f;
+    f.base.write("low", "lower");
+    f.open();
+    f.create("file", "one");
+    f.tree.reset();
+    spill(journal_of(f.draft, 1), std::string(zeros, '\0'));
+    // Who only reads finds no journal yet.
+    auto read = replay(f.draft.fd());
+    REQUIRE_FALSE(read);
+    CHECK(read.error().err() == ENOENT);
+    f.open();
+    CHECK_FALSE(f.tree->read_only());
+    REQUIRE(f.tree->recovery_notes().size() == 1);
+    CHECK(f.tree->recovery_notes()[0].find("had not reached the disk") !=
+          std::string::npos);
+    CHECK(f.at("file") == 0);
+    f.create("file", "two");
+    REQUIRE(f.tree->fsync());
+    f.reopen();
+    CHECK(f.read("file") == "two");
+    CHECK(f.tree->recovery_notes().empty());
+  }
+}
+
+TEST_CASE("an empty journal that was kept before is damage") {
+  TreeFixture f;
+  f.open();
+  f.create("file", "one");
+  REQUIRE(f.tree->fsync());
+  f.tree.reset();
+  spill(journal_of(f.draft, 1), "");
+  f.open();
+  CHECK(f.tree->read_only());
+}
+
+TEST_CASE("a journal that a kill left before it was kept is whole") {
+  TreeFixture f;
+  f.open();
+  f.create("file", "one");
+  f.reopen();
+  CHECK(f.read("file") == "one");
+  CHECK_FALSE(stdfs::is_symlink(f.draft / "journal" / layout::kNewest));
+  REQUIRE(f.tree->fsync());
+  auto newest = read_newest(
+      sys::openat(f.draft.fd(), "journal", O_RDONLY | O_DIRECTORY)->get());
+  REQUIRE(newest);
+  CHECK(newest->part.generation == 1);
+  CHECK(newest->part.first == 1);
+}
