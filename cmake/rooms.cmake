@@ -60,7 +60,8 @@ function(stoplog_flags target)
   if(STOPLOG_SANITIZE)
     # The instrumentation hides initialisations from GCC's analysis.
     target_compile_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE}
-      -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+      -fno-omit-frame-pointer
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_link_options(${target} PRIVATE -fsanitize=${STOPLOG_SANITIZE})
   else()
     # as-needed: g++ asks for libm, and nothing here uses it.
@@ -77,6 +78,10 @@ endfunction()
 function(stoplog_room name)
   cmake_parse_arguments(ROOM "" "" "ROOMS;LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.cc)
+  if(STOPLOG_FUZZ AND STOPLOG_FUZZ_${name})
+    list(TRANSFORM STOPLOG_FUZZ_${name} REPLACE "(.+)"
+         "${CMAKE_SOURCE_DIR}/${name}/\\1.cc" OUTPUT_VARIABLE sources)
+  endif()
   set(include ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${include})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${name} ${include}/${name} SYMBOLIC)

@@ -11,7 +11,6 @@ namespace {
 // to read, so the two can never disagree.
 class Put {
  public:
-  static constexpr bool kReading = false;
   explicit Put(std::string& out) : w_(out) {}
   void operator()(const uint8_t& v) { w_.u8(v); }
   void operator()(const bool& v) { w_.u8(v ? 1 : 0); }
@@ -56,7 +55,6 @@ class Put {
 
 class Get {
  public:
-  static constexpr bool kReading = true;
   explicit Get(std::string_view in) : r_(in) {}
   void operator()(uint8_t& v) { v = r_.u8(); }
   void operator()(bool& v) {

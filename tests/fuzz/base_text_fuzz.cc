@@ -22,7 +22,7 @@ void check_escape(std::string_view input) {
     require(kind_of(c) == CharKind::kPlain || (c == 0xfe0f && previous > 0xa8));
     previous = c;
   }
-  for (size_t columns : {0, 1, 2, 7, 80})
+  for (size_t columns : {0u, 1u, 2u, 7u, 80u})
     for (Cut cut : {Cut::kEnd, Cut::kStart})
       require(display_width(fit(shown, columns, cut)) <= columns);
 }

@@ -11,7 +11,7 @@ cmake -S "$TOP" -B "$BUILD/fuzz" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_C_COMPILER=clang-19 \
   -DSTOPLOG_FUZZ=ON -DSTOPLOG_SANITIZE=address,undefined >"$T/log" 2>&1 ||
   fail "cannot configure: $(cat "$T/log")"
-# One job: other tests run beside this one.
+# Two jobs: it is the longest of all tests.
 ninja -C "$BUILD/fuzz" -j2 fuzzers >"$T/log" 2>&1 ||
   fail "cannot build: $(tail -n 40 "$T/log")"
 
