@@ -189,7 +189,8 @@ Result<std::vector<DirEntry>> list_beneath(int root, const RelPath& path) {
         if (type == DT_UNKNOWN)
           untyped.emplace_back(name);
         else
-          entries.push_back({std::string(name), type_of(DTTOIF(type))});
+          entries.push_back(
+              {std::string(name), type_of(static_cast<mode_t>(DTTOIF(type)))});
       }));
   for (std::string& name : untyped)
     if (auto st = sys::statat(dir.get(), name))
