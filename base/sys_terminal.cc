@@ -27,8 +27,7 @@ struct {
 } crash;
 
 void on_crash(int signal) {
-  (void)!::write(crash.fd, crash.sequence, crash.length);
-  crash.state.put_back();
+  CrashGuard::put_back();
   // SA_RESETHAND has put the default back: this time it kills.
   ::raise(signal);
 }
@@ -80,6 +79,12 @@ CrashGuard::CrashGuard(int fd, const TerminalState& state,
   }
 }
 
+void CrashGuard::put_back() {
+  if (crash.fd < 0) return;
+  (void)!::write(crash.fd, crash.sequence, crash.length);
+  crash.state.put_back();
+}
+
 CrashGuard::~CrashGuard() {
   for (int signal : kCrashes) {
     struct sigaction now{};
@@ -88,6 +93,7 @@ CrashGuard::~CrashGuard() {
     now.sa_handler = SIG_DFL;
     ::sigaction(signal, &now, nullptr);
   }
+  crash.fd = -1;
 }
 
 Result<SignalWatch> SignalWatch::start(std::initializer_list<int> signals) {

@@ -58,6 +58,9 @@ class CrashGuard {
   ~CrashGuard();
   CrashGuard(const CrashGuard&) = delete;
   CrashGuard& operator=(const CrashGuard&) = delete;
+  // What a crash would do to the terminal, for who ends without one; nothing
+  // when no guard lives.
+  static void put_back();
 };
 
 class SignalWatch {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,5 +42,9 @@ std::string overview();
 
 // The whole program: parses, runs, prints errors. `words` without argv[0].
 int run_program(std::vector<std::string> words);
+// Its outside: the exit code of what `body` does, which names the command once
+// it is known. Whatever is thrown, on any thread, is said and is exit 70.
+int run_guarded(Output& out,
+                const std::function<Result<int>(const Command*& named)>& body);
 
 }  // namespace stoplog::cli

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/strings.h"
 #include "base/sys_process.h"
+#include "base/sys_terminal.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 
@@ -197,6 +199,32 @@ Result<int> dispatch(std::span<const std::string> words, Output& out,
   return run_command(*command, rest.subspan(1), globals, out);
 }
 
+// Nothing is promised of what was done until then, so that running out of
+// memory is no other exit code; what a commit had begun is recovered by the
+// next command.
+Error bug_of(std::exception_ptr thrown) {
+  std::string what = "something unknown was thrown";
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kInternal, "cannot go on: out of memory");
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {
+  }
+  return Error(Code::kInternal, "cannot go on: a bug in stoplog: " + what)
+      .with_hint(
+          "nothing that is held is lost; please report it with the "
+          "command and `stoplog version`");
+}
+
+[[noreturn]] void end_by_bug() {
+  sys::CrashGuard::put_back();
+  // An Output of its own: another thread may be inside the program's.
+  Output(ColorMode::kAuto).error(bug_of(std::current_exception()));
+  ::_exit(kBug);
+}
+
 }  // namespace
 
 std::span<const Command* const> all_commands() { return kCommands; }
@@ -221,15 +249,16 @@ const Command* find_command(std::string_view name) {
   return nullptr;
 }
 
-int run_program(std::vector<std::string> words) {
-  if (!sys::hold_standard_streams()) return kCannotHold;
-  Output out(ColorMode::kAuto);
+int run_guarded(Output& out,
+                const std::function<Result<int>(const Command*& named)>& body) {
+  // What a thread throws, or a destructor, arrives nowhere else.
+  std::set_terminate(end_by_bug);
   const Command* command = nullptr;
   Result<int> code = kBug;
   try {
-    code = dispatch(words, out, command);
-  } catch (const std::exception& e) {
-    code = fail(Code::kInternal, "a bug in stoplog: {}", e.what());
+    code = body(command);
+  } catch (...) {
+    code = std::unexpected(bug_of(std::current_exception()));
   }
   out.finish();
   if (code && out.failure()) {
@@ -245,6 +274,14 @@ int run_program(std::vector<std::string> words) {
   if (command != nullptr && command->name == "run")
     return run_exit_code_of(code.error());
   return exit_code_of(code.error());
+}
+
+int run_program(std::vector<std::string> words) {
+  if (!sys::hold_standard_streams()) return kCannotHold;
+  Output out(ColorMode::kAuto);
+  return run_guarded(out, [&](const Command*& command) {
+    return dispatch(words, out, command);
+  });
 }
 
 }  // namespace stoplog::cli

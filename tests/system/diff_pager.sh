@@ -82,6 +82,17 @@ case $(who STOPLOG_PAGER='echo first; cat >/dev/null' --no-pager) in
   *diff*a/numbers) ;;
   *) fail '--no-pager has a pager' ;;
 esac
+# What nobody chose is less, told to leave what fits and to keep the colours.
+mkdir "$T/less"
+cat >"$T/less/less" <<'EOF'
+#!/bin/sh
+echo "first: less $* as $LESSCHARSET"
+cat >/dev/null
+EOF
+chmod +x "$T/less/less"
+on_terminal_less() { (unset PAGER STOPLOG_PAGER LESSCHARSET; on_terminal PATH="$T/less:$PATH" "$@" | tr -d '\r'); }
+same 'first: less -FRX as utf-8' "$(on_terminal_less)" 'the default'
+same second "$(who PATH="$T/less:$PATH" PAGER='echo second; cat >/dev/null')" 'PAGER before less'
 # Without less (a container) the diff is shown all the same.
 mkdir "$T/bin"
 for program in fusermount3 sh; do
