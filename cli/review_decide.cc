@@ -127,6 +127,8 @@ void ReviewModel::split() {
 // A new decision on the open file, which can be undone.
 void ReviewModel::perform(FileDecision after) {
   if (after == open_.decision) return;
+  if (input_.early)
+    made_.try_emplace(open_.item, Made{open_.loaded, open_.decision});
   undo_.push_back({.item = open_.item,
                    .loaded = open_.loaded,
                    .before = open_.decision,

@@ -179,23 +179,42 @@ LoadedFile load_file(const diff::Change& change) {
   return out;
 }
 
+LoadedFile load_file(const diff::Change& change, const LookAtOne& look) {
+  if (!look) return load_file(change);
+  auto seen = look(change);
+  // What is wrong with it is said when all is known.
+  if (!seen) return load_file(change);
+  if (!*seen) {
+    LoadedFile same = load_file(change);
+    same.unchanged = true;
+    return same;
+  }
+  auto known = std::make_shared<const diff::Change>(std::move(**seen));
+  LoadedFile out = load_file(*known);
+  out.change = std::move(known);
+  return out;
+}
+
 std::shared_ptr<const LoadedFile> DirectSource::get(size_t index) {
-  return std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
+  return std::make_shared<const LoadedFile>(
+      load_file(set_.changes[index], look_));
 }
 
 Result<std::unique_ptr<FileLoader>> FileLoader::create(
-    const diff::ChangeSet& set) {
-  auto files = TRY(Files::create([&set](size_t index, const Files::Unwanted&) {
-    return std::optional(load_file(set.changes[index]));
-  }));
-  return std::unique_ptr<FileLoader>(new FileLoader(set, std::move(files)));
+    const diff::ChangeSet& set, LookAtOne look) {
+  auto files =
+      TRY(Files::create([&set, look](size_t index, const Files::Unwanted&) {
+        return std::optional(load_file(set.changes[index], look));
+      }));
+  return std::unique_ptr<FileLoader>(
+      new FileLoader(set, std::move(look), std::move(files)));
 }
 
 std::shared_ptr<const LoadedFile> FileLoader::get(size_t index) {
   if (cost(set_.changes[index]) > kLoadAtOnce) return files_->get(index);
   if (auto kept = files_->kept(index)) return kept;
   auto file =
-      std::make_shared<const LoadedFile>(load_file(set_.changes[index]));
+      std::make_shared<const LoadedFile>(load_file(set_.changes[index], look_));
   files_->keep(index, file);
   return file;
 }

@@ -22,6 +22,7 @@
 
 #include "base/result.h"
 #include "cli/background.h"
+#include "cli/review_early.h"
 #include "diff/change_set.h"
 #include "diff/hunks.h"
 
@@ -30,9 +31,15 @@ namespace stoplog::cli {
 struct LoadedFile {
   std::optional<diff::TextDiff> text;
   std::vector<std::string> notes;  // one line each
+  // Of an early review: the change as it was looked at by itself. Null: it
+  // could not be, or it is `unchanged` after all.
+  std::shared_ptr<const diff::Change> change;
+  bool unchanged = false;
 };
 
 LoadedFile load_file(const diff::Change& change);
+// Looks first; without a `look` the same.
+LoadedFile load_file(const diff::Change& change, const LookAtOne& look);
 
 // Where the review gets its files; a test gives them at once, or never.
 class FileSource {
@@ -45,16 +52,19 @@ class FileSource {
 // Loads in the caller's thread.
 class DirectSource : public FileSource {
  public:
-  explicit DirectSource(const diff::ChangeSet& set) : set_(set) {}
+  explicit DirectSource(const diff::ChangeSet& set, LookAtOne look = {})
+      : set_(set), look_(std::move(look)) {}
   std::shared_ptr<const LoadedFile> get(size_t index) override;
 
  private:
   const diff::ChangeSet& set_;
+  LookAtOne look_;
 };
 
 class FileLoader : public FileSource {
  public:
-  static Result<std::unique_ptr<FileLoader>> create(const diff::ChangeSet& set);
+  static Result<std::unique_ptr<FileLoader>> create(const diff::ChangeSet& set,
+                                                    LookAtOne look = {});
 
   std::shared_ptr<const LoadedFile> get(size_t index) override;
   // Readable when a file that get() could not give has arrived; drain() before
@@ -64,10 +74,12 @@ class FileLoader : public FileSource {
 
  private:
   using Files = Background<LoadedFile>;
-  FileLoader(const diff::ChangeSet& set, std::unique_ptr<Files> files)
-      : set_(set), files_(std::move(files)) {}
+  FileLoader(const diff::ChangeSet& set, LookAtOne look,
+             std::unique_ptr<Files> files)
+      : set_(set), look_(std::move(look)), files_(std::move(files)) {}
 
   const diff::ChangeSet& set_;
+  LookAtOne look_;
   std::unique_ptr<Files> files_;
 };
 

@@ -44,10 +44,13 @@ class Sitting {
   }
   // Takes the time; reads alone.
   Status prepare(const diff::Progress& progress = {},
-                 const std::function<void(diff::ChangeSet)>& early = {}) {
+                 const TellEarly& early = {}) {
     diff::DiffOptions options;
     options.progress = progress;
-    options.early = early;
+    if (early)
+      options.early = [&](diff::Early list) {
+        tell_early(std::move(list), early);
+      };
     set_ = TRY(changes_of(opened_, policy_, std::move(options)));
     gate::Plan plan =
         TRY_CTX(gate::load_plan(opened_.draft_dir.get(), draft::kPlanFile),
@@ -62,6 +65,19 @@ class Sitting {
         std::move(plan), signature(set_),
         [this](const auto& change) { return change_plan(opened_, change); });
     return {};
+  }
+
+  // With the decisions of before, to go on from; that they cannot be read is
+  // said later.
+  void tell_early(diff::Early list, const TellEarly& early) {
+    auto plan = gate::load_plan(opened_.draft_dir.get(), draft::kPlanFile);
+    if (!plan) return;
+    early({.set = std::move(list.set),
+           .look = std::move(list.look),
+           .decisions = std::make_unique<PlanDecisions>(
+               std::move(*plan), gate::Signature{},
+               [](const auto&) -> Status { return {}; }),
+           .looked = looked()});
   }
 
   const diff::ChangeSet& set() const { return set_; }
@@ -119,17 +135,19 @@ class Sitting {
     if (decided.approved.empty() && decided.rejected.empty()) return {};
     draft::Ledger ledger =
         TRY(draft::Ledger::open(*TRY(context_.layout()), draft_.id));
-    auto append = [&](const char* kind,
-                      const std::vector<RelPath>& paths) -> Status {
-      if (paths.empty()) return {};
-      Json fields = who_fields();
-      fields.set("digest", digest_text(set_)).set("review", true);
+    Json who = who_fields();
+    who.set("digest", digest_text(set_)).set("review", true);
+    if (!decided.approved.empty()) {
+      Json fields = who;
+      set_paths(fields, "paths", decided.approved);
+      TRY(ledger.append("approve", fields, Sync::kYes));
+    }
+    for (const auto& [reason, paths] : decided.rejected) {
+      Json fields = who;
+      fields.set("reason", reason);
       set_paths(fields, "paths", paths);
-      TRY(ledger.append(kind, fields, Sync::kYes));
-      return {};
-    };
-    TRY(append("approve", decided.approved));
-    TRY(append("reject", decided.rejected));
+      TRY(ledger.append("reject", fields, Sync::kYes));
+    }
     return tell_rejections(context_, opened_);
   }
 

@@ -132,6 +132,12 @@ void Looked::mark(const diff::Change& change, const diff::TextDiff* text) {
   files_[path_key(change)] = std::move(file);
 }
 
+void Looked::take(const Looked& other, const diff::Change& change) {
+  uint64_t key = path_key(change);
+  auto found = other.files_.find(key);
+  if (found != other.files_.end()) files_[key] = found->second;
+}
+
 void Looked::keep_only(const diff::ChangeSet& set) {
   if (files_.empty()) return;
   std::unordered_map<uint64_t, File> kept;

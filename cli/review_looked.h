@@ -37,6 +37,8 @@ class Looked {
   bool has_edit(const diff::Change& change, const diff::TextDiff& text,
                 size_t edit) const;
   void mark(const diff::Change& change, const diff::TextDiff* text);
+  // As the other one has it.
+  void take(const Looked& other, const diff::Change& change);
   // Forgets what is no longer in `set`.
   void keep_only(const diff::ChangeSet& set);
   size_t size() const { return files_.size(); }

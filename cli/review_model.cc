@@ -30,19 +30,19 @@ Geometry geometry_of(int columns, int rows) {
 
 ReviewModel::ReviewModel(ReviewInput input)
     : input_(std::move(input)), looked_(input_.looked) {
-  looked_.keep_only(input_.set);
+  if (!input_.early) looked_.keep_only(input_.set);
   geometry_ = geometry_of(80, 24);
   for (size_t index : diff::display_order(input_.set)) {
     const diff::Change& change = input_.set.changes[index];
     FileItem item;
     item.change = static_cast<uint32_t>(index);
-    item.summary = input_.decisions.summary(change);
+    if (!input_.early) item.summary = input_.decisions.summary(change);
     if (!diff::is_listed(change, input_.ignored, {}) &&
         !item.summary.approves) {
       ++not_listed_;
       continue;
     }
-    item.look = input_.looked.at(change);
+    if (!input_.early) item.look = input_.looked.at(change);
     item.seen = item.look == Look::kSame;
     undecided_ += item.summary.undecided;
     approved_ += item.summary.approves;
@@ -53,6 +53,8 @@ ReviewModel::ReviewModel(ReviewInput input)
 }
 
 const diff::Change& ReviewModel::change_of(size_t item) const {
+  if (auto known = known_.find(item); known != known_.end())
+    return *known->second;
   return input_.set.changes[items_[item].change];
 }
 
@@ -92,6 +94,7 @@ void ReviewModel::open_file(size_t item) {
 }
 
 void ReviewModel::fill_open() {
+  take_look();
   const diff::Change& change = change_of(open_.item);
   const LoadedFile* loaded = open_.loaded.get();
   open_.decision = input_.decisions.get(
@@ -266,7 +269,7 @@ std::vector<uint32_t> ReviewModel::hunk_makers(size_t hunk) const {
 
 void ReviewModel::shown() {
   if (empty() || !open_.loaded || mode_ == Mode::kPopup) return;
-  if (input_.early) return;  // not all of it is known
+  if (input_.early && !known_.contains(open_.item)) return;
   if (!geometry_.two_panes && list_focus_) return;
   FileItem& item = items_[open_.item];
   const diff::Change& change = change_of(open_.item);

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -47,9 +48,10 @@ struct ReviewInput {
   bool ignored = false;
   // Which command made which hunk; null: nobody looks for it.
   MakerSource* makers = nullptr;
-  // The set is what can be told before contents are read (DiffOptions::early):
-  // to be read and searched, with decisions and commit closed, and nothing in
-  // it counts as seen. Another model goes on from this one.
+  // The set is what can be told before contents are read (diff::Early), and
+  // `files` look at what is opened: that can be decided, and counts as seen,
+  // when it was looked at; commit is closed. Another model goes on from this
+  // one. Nothing is written to `decisions`.
   bool early = false;
 };
 
@@ -120,7 +122,11 @@ class ReviewModel {
 
   // Takes the reader on from an early model of the same draft: what the cursor
   // was on stays where it is on the screen, and what is being typed goes on.
-  void go_on_from(const ReviewModel& early);
+  // What was decided there counts here where the change is the very one that
+  // was shown, with no more risk to it; how many are not is returned, and said.
+  size_t go_on_from(const ReviewModel& early);
+  // Of an early one: how many files were decided on.
+  size_t decided_early() const;
   // Of an early one: how many changes were looked at.
   void set_progress(size_t done, size_t total);
   size_t looked_at() const { return looked_at_; }
@@ -189,6 +195,11 @@ class ReviewModel {
     size_t next = 0;  // files gone through
     bool forward = true;
   };
+  // Of an early one: what a decision was made on, and what it was before.
+  struct Made {
+    std::shared_ptr<const LoadedFile> loaded;
+    FileDecision before;
+  };
 
   // review_model.cc
   void open_file(size_t item);
@@ -202,6 +213,10 @@ class ReviewModel {
 
   // review_early.cc
   bool is_closed(Key key);
+  void take_look();
+  FileDecision decided_at(size_t item) const;
+  std::unordered_map<size_t, size_t> same_items(const ReviewModel& early) const;
+  size_t carry(const ReviewModel& early);
   std::optional<size_t> item_at(const RelPath& path) const;
   void stand_as(const OpenFile& before);
 
@@ -269,7 +284,11 @@ class ReviewModel {
   std::deque<Deed> undo_, redo_;
   size_t undecided_ = 0, approved_ = 0, unseen_dangers_ = 0;
   size_t not_listed_ = 0;
-  size_t looked_at_ = 0, to_look_at_ = 0;  // of an early one
+  // Of an early one: how far the work is, what was looked at by itself, and
+  // what was decided; by item.
+  size_t looked_at_ = 0, to_look_at_ = 0;
+  std::unordered_map<size_t, std::shared_ptr<const diff::Change>> known_;
+  std::map<size_t, Made> made_;
   bool dirty_ = false;
 };
 

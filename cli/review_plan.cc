@@ -176,7 +176,8 @@ PlanDecisions::Decided PlanDecisions::take_decided() {
                                  });
     };
     if (has(gate::Verdict::kApproved)) out.approved.push_back(path);
-    if (has(gate::Verdict::kRejected)) out.rejected.push_back(path);
+    if (has(gate::Verdict::kRejected))
+      out.rejected[decision->reason].push_back(path);
   }
   return out;
 }

@@ -15,8 +15,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -47,7 +49,8 @@ class PlanDecisions : public DecisionStore {
   // What was decided since the last call, as it stands now, by path.
   struct Decided {
     std::vector<RelPath> approved;  // whole or in part
-    std::vector<RelPath> rejected;
+    // By the reason that was given; "" when none was.
+    std::map<std::string, std::vector<RelPath>> rejected;
   };
   Decided take_decided();
   const gate::Plan& plan() const { return plan_; }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/sys_file.h"
 #include "base/sys_terminal.h"
 #include "cli/exit_codes.h"
 #include "cli/review_layout.h"
@@ -14,6 +15,7 @@
 #include "cli/review_terminal.h"
 #include "cli/review_text.h"
 #include "cli/review_wait.h"
+#include "cli/words.h"
 
 namespace stoplog::cli {
 namespace {
@@ -87,6 +89,7 @@ class Session {
 
   // Before run(): the reader was on another one.
   void go_on_from(const Session& early) { model_.go_on_from(early.model_); }
+  const ReviewModel& model() const { return model_; }
   // The work was done before the reader left.
   bool is_ready() const { return ready_; }
 
@@ -234,6 +237,7 @@ class Session {
   }
 
   bool save() {
+    if (work_ != nullptr) return true;  // by the session that goes on from it
     unsaved_ = model_.take_dirty() || unsaved_;
     if (!std::exchange(unsaved_, false)) return true;
     if (request_.save_looked) request_.save_looked(model_.looked());
@@ -275,7 +279,7 @@ class Sitting {
       ReviewRequest request, sys::SignalWatch& signals, Terminal& terminal,
       const Preparation* work = nullptr) {
     std::unique_ptr<Sitting> s(new Sitting(std::move(request)));
-    s->loader_ = TRY(FileLoader::create(s->request_.set));
+    s->loader_ = TRY(FileLoader::create(s->request_.set, s->request_.look));
     s->makers_ = TRY(MakerLoader::create(s->request_));
     s->session_.emplace(
         s->request_, Ground{*s->loader_, *s->makers_, terminal, signals}, work);
@@ -293,9 +297,9 @@ class Sitting {
 
 // What there is to read while the rest is being looked for.
 struct EarlyReview {
-  std::unique_ptr<diff::ChangeSet> set;
-  MemoryDecisions decisions;  // none are made
-  std::unique_ptr<Sitting> sitting;
+  std::unique_ptr<EarlyList> list;
+  std::unique_ptr<Sitting> sitting;  // over the list
+  std::optional<ReviewEnd> left;     // before the work was done
 };
 
 }  // namespace
@@ -314,22 +318,73 @@ Result<ReviewEnd> run_review(ReviewRequest request) {
   ::_exit(signal != 0 ? kSignalBase + signal : kDone);
 }
 
+// The reader left and decided something before.
+static Status wait_for(const Preparation& work, sys::SignalWatch& signals,
+                       size_t decided) {
+  std::string words = fmt::format(
+      "stoplog: keeping what was decided on {}: looking at the other changes "
+      "first; Ctrl-C leaves without\n",
+      plural(decided, "file"));
+  (void)sys::write_full(2, words);
+  std::array<pollfd, 2> fds = {
+      {{work.fd(), POLLIN, 0}, {signals.fd(), POLLIN, 0}}};
+  while (true) {
+    TRY(sys::wait_any(fds, -1));
+    if ((fds[0].revents & POLLIN) != 0) return {};
+    while (int signal = signals.take()) {
+      if (signal == SIGTSTP)
+        sys::stop_self();
+      else if (signal != SIGWINCH)
+        leave_at_once(nullptr, signal);
+    }
+  }
+}
+
 static Result<EarlyReview> read_early(const ReviewStart& start, Waited& waited,
                                       sys::SignalWatch& signals,
                                       const Preparation& work) {
   EarlyReview early;
-  early.set = std::move(waited.early);
-  early.sitting = TRY(Sitting::create({.set = *early.set,
-                                       .decisions = early.decisions,
-                                       .looked = {},
+  early.list = std::move(waited.early);
+  early.sitting = TRY(Sitting::create({.set = early.list->set,
+                                       .decisions = *early.list->decisions,
+                                       .looked = early.list->looked,
                                        .title = start.title,
                                        .color = start.color,
-                                       .ignored = start.ignored},
+                                       .ignored = start.ignored,
+                                       .look = early.list->look},
                                       signals, *waited.terminal, &work));
-  ReviewEnd end = TRY(early.sitting->session().run());
-  if (!early.sitting->session().is_ready())
-    leave_at_once(std::move(waited.terminal), end.signal);
+  Session& session = early.sitting->session();
+  ReviewEnd end = TRY(session.run());
+  if (session.is_ready()) return early;
+  size_t decided = session.model().decided_early();
+  if (decided == 0) leave_at_once(std::move(waited.terminal), end.signal);
+  waited.terminal->leave();
+  TRY(wait_for(work, signals, decided));
+  early.left = end;
   return early;
+}
+
+// What was decided before the reader left, as the whole review takes it.
+static Result<ReviewEnd> keep_decided(ReviewRequest& request,
+                                      const EarlyReview& early) {
+  DirectSource files(request.set);
+  ReviewModel model({.set = request.set,
+                     .decisions = request.decisions,
+                     .files = files,
+                     .looked = std::move(request.looked),
+                     .title = {},
+                     .command_text = {},
+                     .ignored = request.ignored});
+  size_t lost = model.go_on_from(early.sitting->session().model());
+  if (request.save_looked) request.save_looked(model.looked());
+  TRY(request.decisions.save());
+  ReviewEnd end = *early.left;
+  end.undecided = model.undecided();
+  end.approved = model.approved();
+  if (lost > 0)
+    end.message = fmt::format("{} to be decided again: more is known of {} now",
+                              plural(lost, "file"), lost == 1 ? "it" : "them");
+  return end;
 }
 
 Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
@@ -339,9 +394,9 @@ Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
   Waited waited;
   EarlyReview early;
   {
-    auto work = TRY(
-        Preparation::start([&](const diff::Progress& progress,
-                               const Preparation::Early& tell_early) noexcept {
+    auto work =
+        TRY(Preparation::start([&](const diff::Progress& progress,
+                                   const TellEarly& tell_early) noexcept {
           try {
             request.emplace(start.prepare(progress, tell_early));
           } catch (...) {
@@ -357,15 +412,19 @@ Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start) {
   }
   if (thrown) std::rethrow_exception(thrown);
   if (!request->has_value()) {
+    early.sitting.reset();
     waited.terminal.reset();
     return std::unexpected(std::move(request->error()));
   }
   if (!**request) return std::nullopt;
+  if (early.left) return TRY(keep_decided(***request, early));
   if (!waited.terminal)
     waited.terminal = TRY(Terminal::open({.color = start.color}));
   auto sitting =
       TRY(Sitting::create(std::move(***request), signals, *waited.terminal));
   if (early.sitting) sitting->session().go_on_from(early.sitting->session());
+  early.sitting.reset();
+  early.list.reset();
   return TRY(sitting->session().run());
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "cli/review_decisions.h"
+#include "cli/review_early.h"
 #include "cli/review_looked.h"
 #include "cli/review_makers.h"
 #include "diff/change_set.h"
@@ -49,6 +50,7 @@ struct ReviewRequest {
       makers;
   bool color = true;
   bool ignored = false;  // list the files that git ignores, too
+  LookAtOne look = {};   // of an early one
 };
 
 struct ReviewEnd {
@@ -62,16 +64,17 @@ Result<ReviewEnd> run_review(ReviewRequest request);
 
 // The same when what is to be reviewed must first be looked for, which
 // `prepare` does, on another thread, and may tell how far it is, and what is to
-// be reviewed before all of it is known (DiffOptions::early). When it takes a
-// moment the screen is there meanwhile, with that to be read. Nullopt: there is
-// nothing to review. Leaving the screen meanwhile leaves the process at once:
-// `prepare` must be reading alone.
+// be reviewed before all of it is known (cli/review_early.h). When it takes a
+// moment the screen is there meanwhile, with that to be read and decided.
+// Nullopt: there is nothing to review. Leaving the screen meanwhile leaves the
+// process at once, so that `prepare` must be reading alone; who decided
+// something waits for it, without the screen, and it is kept.
 struct ReviewStart {
   std::string title;
   bool color = true;
   bool ignored = false;  // as ReviewRequest has it
-  std::function<Result<std::optional<ReviewRequest>>(
-      const diff::Progress&, const std::function<void(diff::ChangeSet)>& early)>
+  std::function<Result<std::optional<ReviewRequest>>(const diff::Progress&,
+                                                     const TellEarly&)>
       prepare;
 };
 Result<std::optional<ReviewEnd>> run_review(const ReviewStart& start);

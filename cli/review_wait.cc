@@ -31,11 +31,11 @@ Preparation::Preparation(Work work, Fd ready, Fd early_ready)
     done_ = done;
     return true;
   };
-  auto early = [this](diff::ChangeSet set) {
-    if (set.empty()) return;
+  auto early = [this](EarlyList list) {
+    if (list.set.empty()) return;
     {
       std::lock_guard lock(mutex_);
-      early_ = std::make_unique<diff::ChangeSet>(std::move(set));
+      early_ = std::make_unique<EarlyList>(std::move(list));
     }
     sys::raise_event(early_ready_.get());
   };
@@ -45,7 +45,7 @@ Preparation::Preparation(Work work, Fd ready, Fd early_ready)
   });
 }
 
-std::unique_ptr<diff::ChangeSet> Preparation::take_early() {
+std::unique_ptr<EarlyList> Preparation::take_early() {
   std::lock_guard lock(mutex_);
   return std::exchange(early_, nullptr);
 }

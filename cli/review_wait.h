@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/sys_terminal.h"
+#include "cli/review_early.h"
 #include "cli/review_layout.h"
 #include "cli/review_terminal.h"
 #include "diff/change_set.h"
@@ -32,8 +33,7 @@ namespace stoplog::cli {
 
 class Preparation {
  public:
-  using Early = std::function<void(diff::ChangeSet)>;
-  using Work = std::function<void(const diff::Progress&, const Early&)>;
+  using Work = std::function<void(const diff::Progress&, const TellEarly&)>;
   static Result<std::unique_ptr<Preparation>> start(Work work);
   ~Preparation() { thread_.join(); }
 
@@ -42,7 +42,7 @@ class Preparation {
   size_t total() const { return total_; }
   // Readable when there is something to take early; once.
   int early_fd() const { return early_ready_.get(); }
-  std::unique_ptr<diff::ChangeSet> take_early();
+  std::unique_ptr<EarlyList> take_early();
 
  private:
   Preparation(Work work, Fd ready, Fd early_ready);
@@ -50,13 +50,13 @@ class Preparation {
   Fd ready_, early_ready_;
   std::atomic<size_t> done_ = 0, total_ = 0;
   std::mutex mutex_;
-  std::unique_ptr<diff::ChangeSet> early_;  // by mutex_
+  std::unique_ptr<EarlyList> early_;  // by mutex_
   std::thread thread_;
 };
 
 struct Waited {
   std::unique_ptr<Terminal> terminal;
-  std::unique_ptr<diff::ChangeSet> early;  // with a terminal; never empty
+  std::unique_ptr<EarlyList> early;  // with a terminal; never empty
   bool left = false;  // before the work was done: leave the process
   int signal = 0;     // that it was left by
 };

@@ -206,6 +206,66 @@ ChangeSet suppose_all(std::vector<Change> changes,
   return set;
 }
 
+Status look_at(Change& change, const ExamineContext& context) {
+  // A patch alone reads the base only when it is written.
+  if (change.drift || may_be_shut(change.before)) (void)lost_its_base(change);
+  auto examined = examine(change, context);
+  if (!examined && lost_its_base(change)) examined = examine(change, context);
+  TRY_CTX(std::move(examined),
+          fmt::format("cannot compare '{}'", change.path.str()));
+  return {};
+}
+
+// One change for itself. `known`: told by the journal alone.
+Result<std::optional<Change>> look_alone(const Change& supposed, bool known,
+                                         const ExamineContext& context) {
+  ChangeSet one;
+  // What is not told cannot be looked at by itself.
+  if (supposed.too_deep != 0)
+    return fail(Code::kUnsupported, "too deep to be looked at by itself");
+  one.changes.push_back(supposed);
+  Change& change = one.changes.front();
+  if (known) {
+    change = change_of(TRY(context.view.look_at(supposed.path)));
+    change.ignored = supposed.ignored;
+  }
+  TRY(look_at(change, context));
+  auto kind = kind_of(change);
+  if (!kind) return std::nullopt;
+  change.kind = *kind;
+  raise_levels(one, context.options.rules);
+  return std::move(change);
+}
+
+// Who asks for single changes may do so for longer than the set is built.
+void tell_early(const fs::View& view, const DiffOptions& options,
+                const std::shared_ptr<GitFacts>& facts,
+                std::vector<Change> changes, bool known) {
+  auto kept = std::make_shared<DiffOptions>(options);
+  kept->early = {};
+  kept->progress = {};
+  kept->stop = nullptr;
+  options.early({.set = suppose_all(std::move(changes), {view, *kept, *facts}),
+                 .look = [&view, kept, facts, known](const Change& change) {
+                   return look_alone(change, known, {view, *kept, *facts});
+                 }});
+}
+
+// From the journal alone; false where that cannot be. An error comes again.
+bool tell_known(const fs::View& view, const DiffOptions& options,
+                const std::shared_ptr<GitFacts>& facts) {
+  std::vector<Change> changes;
+  auto told = view.each_known([&](fs::RawChange raw) -> Status {
+    changes.push_back(change_of(std::move(raw)));
+    return {};
+  });
+  if (!told || !*told) return false;
+  (void)take_git_parts(view, changes);
+  find_ignored(changes, *facts);
+  tell_early(view, options, facts, std::move(changes), true);
+  return true;
+}
+
 // Looks at each, and drops what turns out to be no change.
 Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
                    std::vector<Change>* unchanged) {
@@ -213,13 +273,7 @@ Status examine_all(std::vector<Change>& changes, const ExamineContext& context,
     Change& change = changes[i];
     if (context.options.stop != nullptr && *context.options.stop)
       return fail_errno(EINTR);
-    // A patch alone reads the base only when it is written.
-    if (change.drift || may_be_shut(change.before)) (void)lost_its_base(change);
-    auto examined = examine(change, context);
-    if (!examined && lost_its_base(change)) examined = examine(change, context);
-    TRY_CTX(std::move(examined),
-            fmt::format("cannot compare '{}'", change.path.str()));
-    return {};
+    return look_at(change, context);
   };
   std::function<void(size_t)> tell;
   if (context.options.progress)
@@ -262,12 +316,14 @@ Status fold_git_directories(const fs::View& view, const DiffOptions& options,
 Result<ChangeSet> build_change_set(const fs::View& view,
                                    const DiffOptions& options) {
   ChangeSet set;
+  auto known = std::make_shared<GitFacts>(options.real_root);
+  GitFacts& facts = *known;
+  bool told = options.early && tell_known(view, options, known);
   set.changes = TRY(list_changes(view));
-  GitFacts facts(options.real_root);
   std::vector<GitParts> git = take_git_parts(view, set.changes);
   find_ignored(set.changes, facts);
-  if (options.early)
-    options.early(suppose_all(set.changes, {view, options, facts}));
+  if (options.early && !told)
+    tell_early(view, options, known, set.changes, false);
   TRY(examine_all(set.changes, {view, options, facts}, &set.unchanged));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));

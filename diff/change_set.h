@@ -144,6 +144,18 @@ struct PolicyRule {
   std::string message;
 };
 
+// What can be told of a draft before its contents are read, and mostly before
+// the real tree is looked at: see suppose() in diff/examine.h. What is supposed
+// to have changed may turn out not to have; git directories, hashes, counts,
+// drift and the risks that lie in contents come with the set itself.
+struct Early {
+  ChangeSet set;
+  // One of its changes looked at and read: as the set itself will have it,
+  // unless all of them together tell more (moves that are guessed, links, risks
+  // of several). Nullopt: no change after all. Any thread; the view must live.
+  std::function<Result<std::optional<Change>>(const Change&)> look;
+};
+
 // Everything is on by default. For a patch alone, without lists, digest and
 // risks, turn the first three off: files of different size are then not read
 // before they are printed (10,000 files: a third of the time).
@@ -165,11 +177,8 @@ struct DiffOptions {
   unsigned threads = 0;  // 0: as many as the machine has, at most 4
   // Of the reading; its answer means nothing, a change set is always whole.
   Progress progress;
-  // Called once, on the calling thread, before any content is read, with what
-  // can be told without: see suppose() in diff/examine.h. What is supposed to
-  // have changed may turn out not to have; git directories, hashes, counts and
-  // the risks that lie in contents come with the set itself.
-  std::function<void(ChangeSet)> early;
+  // Called once, on the calling thread, before any content is read.
+  std::function<void(Early)> early;
   // Set by another thread: there will be no change set, but EINTR.
   const std::atomic<bool>* stop = nullptr;
 };

@@ -47,7 +47,9 @@ Result<NodeState> JournalView::base_state_of(const sys::Stat& st,
                                              const SegmentRange* content,
                                              Seen* seen) const {
   NodeState state = plain_state(st);
-  auto fd = open_deep(base_->get(), path, O_PATH);
+  const bool blind = seen != nullptr && seen->blind;
+  Result<Fd> fd = fail_errno(ENOENT);
+  if (!blind) fd = open_deep(base_->get(), path, O_PATH);
   auto now = fd ? sys::fstat(fd->get())
                 : Result<sys::Stat>(std::unexpected(Error(ENOENT)));
   if (now && seen != nullptr) *seen = {path, *now};
@@ -76,21 +78,23 @@ Result<NodeState> JournalView::base_state_of(const sys::Stat& st,
 }
 
 Result<NodeState> JournalView::held_state(const Held& node,
-                                          const NodeState* before) const {
+                                          const NodeState* before,
+                                          bool blind) const {
   NodeState state;
+  Seen seen{.blind = blind};
   std::string origin = state_.origin_of(node).value_or("");
   if (node.base) {
     bool live = node.own != kOwnAll || (node.is_file() && !node.body);
     sys::Stat st = *node.base;
-    if (live)
+    if (live && !blind)
       if (auto now = TRY(stat_beneath(base_->get(), origin));
           now && identity_of(*now) == identity_of(st))
         st = *now;
     if (node.body)
       state = plain_state(st);
     else
-      state = TRY(base_state_of(st, origin, node.target, nullptr));
-    if ((node.flags & kXattrsOwn) == 0 && node.body)
+      state = TRY(base_state_of(st, origin, node.target, nullptr, &seen));
+    if ((node.flags & kXattrsOwn) == 0 && node.body && !blind)
       state.xattrs =
           before != nullptr
               ? before->xattrs

@@ -88,8 +88,9 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
     if (*origin != path) change.from = TRY(RelPath::parse(*origin));
   }
   bool here = change.before && origin == state_.origin_of(node);
-  change.after =
-      TRY_CTX(held_state(node, here ? &*change.before : nullptr), path);
+  change.after = TRY_CTX(held_state(node, here ? &*change.before : nullptr,
+                                    seen != nullptr && seen->blind),
+                         path);
   change.command = node.command;
   change.detaches_links = detaches(node);
   return change;
@@ -110,12 +111,14 @@ Status JournalView::add_node(const Held& node, Found& found, DeepPaths& deep,
 }
 
 Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
-                                Found& found) const {
+                                Found& found, Seen* seen) const {
   RelPath key = TRY(RelPath::parse(path));
   const SegmentRange* taken =
       deleted.content.segment != 0 ? &deleted.content : nullptr;
   NodeState before =
-      TRY_CTX(base_state_of(deleted.base, path, deleted.target, taken), path);
+      TRY_CTX(base_state_of(deleted.base, path, deleted.target, taken,
+                            seen != nullptr && seen->blind ? seen : nullptr),
+              path);
   auto it = found.find(key);
   if (it == found.end()) {
     RawChange change;
@@ -210,10 +213,9 @@ Result<std::vector<RawChange>> JournalView::changes() const {
   return list;
 }
 
-// Where nothing moved, each change stands alone: places first, then one change
-// after the other.
-Status JournalView::each_change(
-    const std::function<Status(RawChange)>& visit) const {
+// Where nothing moved, each change stands alone.
+Result<std::optional<std::vector<JournalView::Spot>>> JournalView::spots()
+    const {
   std::vector<Spot> places;
   bool apart = !state_.root().is_touched();
   PathSum sum;
@@ -232,7 +234,7 @@ Status JournalView::each_change(
           {.path = TRY(RelPath::parse(*path)), .node = node.get(), .link = i});
     }
   }
-  if (!apart) return DraftView::each_change(visit);
+  if (!apart) return std::nullopt;
   // After those of the same path: the last one counts.
   for (const auto& [serial, names] : deep.folded()) {
     const Held* node = state_.find(serial);
@@ -244,11 +246,25 @@ Status JournalView::each_change(
   for (const auto& [path, deleted] : state_.deleted())
     places.push_back({.path = TRY(RelPath::parse(path)), .deleted = &deleted});
   std::ranges::stable_sort(places, {}, &Spot::path);
-  std::vector<std::span<const Spot>> paths;  // what stands at one path
-  for (size_t i = 0, end = 0; i < places.size(); i = end) {
-    while (end < places.size() && places[end].path == places[i].path) ++end;
-    paths.push_back(std::span(places).subspan(i, end - i));
+  return places;
+}
+
+std::vector<std::span<const JournalView::Spot>> JournalView::by_path(
+    const std::vector<Spot>& spots) {
+  std::vector<std::span<const Spot>> paths;
+  for (size_t i = 0, end = 0; i < spots.size(); i = end) {
+    while (end < spots.size() && spots[end].path == spots[i].path) ++end;
+    paths.push_back(std::span(spots).subspan(i, end - i));
   }
+  return paths;
+}
+
+// Places first, then one change after the other.
+Status JournalView::each_change(
+    const std::function<Status(RawChange)>& visit) const {
+  auto found = TRY(spots());
+  if (!found) return DraftView::each_change(visit);
+  std::vector<std::span<const Spot>> paths = by_path(*found);
   // Looking at the real tree takes most of the time: on a few threads, and
   // given out in order.
   std::vector<RawChange> batch;
@@ -274,22 +290,53 @@ Status JournalView::each_change(
 
 Result<RawChange> JournalView::change_of(std::span<const Spot> spots,
                                          bool absent) const {
-  Found found;  // of one path
   Seen seen;
+  RawChange change = TRY(merge(spots, seen));
+  if (!absent || change.before || change.from)
+    TRY(note_drift(change, {}, seen));
+  return change;
+}
+
+// What stands at one path, without its drift.
+Result<RawChange> JournalView::merge(std::span<const Spot> spots,
+                                     Seen& seen) const {
+  Found found;
   const RelPath& path = spots[0].path;
   for (const Spot& spot : spots) {
     if (spot.node == nullptr) {
-      TRY(add_deleted(path.str(), *spot.deleted, found));
+      TRY(add_deleted(path.str(), *spot.deleted, found, &seen));
       continue;
     }
     RawChange change = TRY(change_at(*spot.node, spot.link, path.str(), &seen));
     change.too_deep = spot.too_deep;
     found.insert_or_assign(path, std::move(change));
   }
-  RawChange& change = found.begin()->second;
-  if (!absent || change.before || change.from)
-    TRY(note_drift(change, {}, seen));
-  return std::move(change);
+  return std::move(found.begin()->second);
+}
+
+Result<bool> JournalView::each_known(
+    const std::function<Status(RawChange)>& visit) const {
+  auto places = TRY(spots());
+  if (!places) return false;
+  Seen blind{.blind = true};
+  for (std::span<const Spot> at : by_path(*places))
+    TRY(visit(TRY(merge(at, blind))));
+  return true;
+}
+
+Result<RawChange> JournalView::look_at(const RelPath& path) const {
+  std::vector<Spot> at;
+  Place place = TRY(resolve(path));
+  if (place.held != nullptr)
+    for (size_t i = 0; i < place.held->links.size(); ++i)
+      if (tells(*place.held, place.held->links[i]) &&
+          state_.path_of(*place.held, i) == path.str())
+        at.push_back({.path = path, .node = place.held, .link = i});
+  auto deleted = state_.deleted().find(path.str());
+  if (deleted != state_.deleted().end())
+    at.push_back({.path = path, .deleted = &deleted->second});
+  if (at.empty()) return fail_errno(ENOENT, "{}", path.str());
+  return change_of(at, false);
 }
 
 std::vector<RelPath> JournalView::unpinned() const {

@@ -46,6 +46,9 @@ class JournalView : public DraftView {
   Result<std::vector<RawChange>> changes() const override;
   Status each_change(
       const std::function<Status(RawChange)>& visit) const override;
+  Result<bool> each_known(
+      const std::function<Status(RawChange)>& visit) const override;
+  Result<RawChange> look_at(const RelPath& path) const override;
   Result<std::optional<NodeState>> draft_state(
       const RelPath& path) const override;
   Result<std::vector<DirEntry>> draft_list(const RelPath& path) const override;
@@ -78,10 +81,12 @@ class JournalView : public DraftView {
     const Held* held = nullptr;
     std::optional<std::string> lower;
   };
-  // What stands at a path of the base, as one look at it found.
+  // What stands at a path of the base, as one look at it found. `blind`: no
+  // look is to be taken, what the journal has will do.
   struct Seen {
-    std::string path;
-    std::optional<sys::Stat> now;
+    std::string path = {};
+    std::optional<sys::Stat> now = {};
+    bool blind = false;
   };
   // A path that changed, and why: a name of a node, or what was deleted there.
   struct Spot {
@@ -91,8 +96,15 @@ class JournalView : public DraftView {
     const Deleted* deleted = nullptr;
     uint64_t too_deep = 0;  // as in RawChange
   };
+  // All of them by path; nullopt when something moved, so that one change
+  // cannot be told without the others.
+  Result<std::optional<std::vector<Spot>>> spots() const;
+  // What stands at one path, for each.
+  static std::vector<std::span<const Spot>> by_path(
+      const std::vector<Spot>& spots);
   // `absent`: the base has no directory where the path would be.
   Result<RawChange> change_of(std::span<const Spot> spots, bool absent) const;
+  Result<RawChange> merge(std::span<const Spot> spots, Seen& seen) const;
   Result<Place> resolve(const RelPath& path) const;
   Result<NodeState> base_state_of(const sys::Stat& st, const std::string& path,
                                   const std::string& target,
@@ -100,14 +112,15 @@ class JournalView : public DraftView {
                                   Seen* seen = nullptr) const;
   // `before`, when set, is the state of the base where the node stands.
   Result<NodeState> held_state(const Held& node,
-                               const NodeState* before = nullptr) const;
+                               const NodeState* before = nullptr,
+                               bool blind = false) const;
   Result<RawChange> change_at(const Held& node, size_t link,
                               const std::string& path,
                               Seen* seen = nullptr) const;
   Status add_node(const Held& node, Found& found, DeepPaths& deep,
                   PathSum& sum) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,
-                     Found& found) const;
+                     Found& found, Seen* seen = nullptr) const;
   // Base paths whose node has another path in the draft.
   using Left = std::set<std::string, std::less<>>;
   Status note_drift(RawChange& change, const Left& left,

@@ -42,7 +42,12 @@ by_screen() {
   jq -e '.changes[] | select(.path | endswith("ci.yml")) | .decision == "rejected"' status.json
   sl run --quiet -- grep -q 'no CI' /run/stoplog/rejections ||
     fail 'the agent cannot read why'
-  sl log --json | jq -e '[.entries[] | select(.kind == "approve" or .kind == "reject")] | length == 2'
+  # One entry for what was approved, and one for each reason.
+  sl log --json >log.json
+  jq -e '[.entries[] | select(.kind == "approve")] | length == 1' log.json
+  jq -e '[.entries[] | select(.kind == "reject") | [.reason, .paths]] ==
+    [["no CI", [".github/workflows/ci.yml"]], ["thirty is ugly", ["numbers"]]]' log.json
+  prints 'reject .*thirty is ugly .*numbers' sl log
 
   # Decisions are there the next time; what was seen is known; commit.
   tty_start 100 30 "cd $PWD; $STOPLOG review; echo exit \$?"
@@ -150,6 +155,23 @@ looked() {
   tty_end
 }
 
+# Colours, unless the user wants none.
+colours() {
+  sl run --quiet -- sh -c 'echo more >>README.md'
+  painted() { tmux_ capture-pane -p -e | grep -q $'\033\\[[0-9;]*3[0-7]m'; }
+  for way in NO_COLOR=1 TERM=screen-256color; do
+    tty_start 80 24 "cd $PWD; $way $STOPLOG review; echo exit \$?"
+    tty_sees '+more'
+    case $way in
+      NO_COLOR=1) not painted ;;
+      *) painted || fail 'no colours' ;;
+    esac
+    tty_send q
+    tty_sees 'exit 0'
+    tty_end
+  done
+}
+
 nothing() {
   tty_start 80 24 "cd $PWD; $STOPLOG review; echo exit \$?"
   tty_sees 'there is no draft'
@@ -162,7 +184,7 @@ nothing() {
   tty_end
 }
 
-for each in by_screen by_prompt undecided makers looked nothing; do
+for each in by_screen by_prompt undecided makers looked colours nothing; do
   (
     workspace "$T/w-$each"
     "$each"

@@ -89,9 +89,9 @@ inline std::string lines(int n, const std::vector<int>& changed = {},
 enum class Early { kNo, kYes };
 struct Review {
   explicit Review(std::vector<diff::Change> changes, Looked looked = {},
-                  Early early = Early::kNo)
+                  Early early = Early::kNo, LookAtOne look = {})
       : set{.changes = std::move(changes)},
-        files(set),
+        files(set, std::move(look)),
         model({.set = set,
                .decisions = store,
                .files = files,

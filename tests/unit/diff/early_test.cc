@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a draft before its contents are read.
 #include "catch_shim.h"
+#include "diff/canonical.h"
 #include "diff/change_set.h"
 #include "memory_view.h"
 
@@ -56,11 +57,20 @@ TEST_CASE("what can be told early is told before any content is read") {
   int calls = 0, read_before = -1;
   DiffOptions options;
   options.rules = {{.glob = "changed", .message = "asked for"}};
-  options.early = [&](ChangeSet early) {
+  std::vector<std::string> looked;
+  options.early = [&](Early early) {
     ++calls;
     read_before = reads;
-    CHECK_FALSE(early.digest);
-    for (const Change& change : early.changes) {
+    CHECK_FALSE(early.set.digest);
+    for (const Change& change : early.set.changes) {
+      // One by itself is as the set will have it.
+      auto alone = early.look(change);
+      REQUIRE(alone);
+      looked.push_back(!*alone
+                           ? ""
+                           : fmt::format("{} {} {}", name_of((*alone)->kind),
+                                         hex(change_digest(**alone)),
+                                         name_of((*alone)->level())));
       CHECK_FALSE(change.new_sha256);
       CHECK_FALSE(change.lines_added);
       std::string line =
@@ -80,6 +90,17 @@ TEST_CASE("what can be told early is told before any content is read") {
                     "modified changed danger policy",
                     "added dir/Makefile warn build-input", "added dir/key",
                     "deleted gone", "modified mode", "modified same"});
+  size_t at = 0;
+  for (const std::string& alone : looked) {
+    if (alone.empty()) continue;
+    REQUIRE(at < set->changes.size());
+    const Change& change = set->changes[at++];
+    CHECK(alone == fmt::format("{} {} {}", name_of(change.kind),
+                               hex(change_digest(change)),
+                               name_of(change.level())));
+  }
+  CHECK(at == set->changes.size());
+  CHECK(looked.back().empty());  // "same"
   // The set itself is as it would be without.
   options.early = nullptr;
   auto again = build_change_set(view, options);

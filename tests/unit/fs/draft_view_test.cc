@@ -381,3 +381,64 @@ TEST_CASE("what lies too deep to be told is counted with its directory") {
   f.rename("other", "moved");
   check(name);  // where something moved, all are looked at together
 }
+
+TEST_CASE("what the journal knows is told without a look at the real tree") {
+  TreeFixture f;
+  f.base.mkdir("src/gone");
+  f.base.write("src/edit", "before");
+  f.base.write("src/replaced", "old");
+  f.base.write("src/gone/a", "a");
+  f.base.write("src/moved", "m");
+  f.open();
+  f.tree->mark(MarkKind::kCommandBegin, 3, "");
+  f.write("src/edit", "AFTER");
+  f.unlink("src/replaced");
+  f.create("src/replaced", "new");
+  f.create("src/new", "fresh");
+  f.mkdir("made");
+  f.create("made/deep", "x");
+  f.unlink("src/gone/a");
+  f.rmdir("src/gone");
+  auto line = [](const RawChange& change) {
+    return fmt::format("{} {} {} {} {} {}", change.path.str(),
+                       text_of(change.before), text_of(change.after),
+                       change.command, change.replaced,
+                       change.drift.value_or(""));
+  };
+  auto known = [&](const DraftView& view) {
+    std::vector<std::string> lines;
+    auto told = view.each_known([&](RawChange change) -> Status {
+      lines.push_back(line(change));
+      return {};
+    });
+    REQUIRE(told);
+    CHECK(*told == !lines.empty());
+    return lines;
+  };
+  auto looked = [&](const Viewed& v) {
+    std::vector<std::string> lines;
+    for (const auto& [path, change] : v.changes) {
+      auto alone = v.view->look_at(at(path));
+      REQUIRE(alone);
+      CHECK(line(*alone) == line(change));
+      lines.push_back(line(change));
+    }
+    return lines;
+  };
+  auto v = view_of(f);
+  CHECK(known(*v.view).size() == 7);
+  CHECK(known(*v.view) == looked(v));
+  CHECK_FALSE(v.view->look_at(at("src/moved")));
+  // Drift is for a look to find.
+  f.base.write("src/edit", "somebody else's");
+  f.base.write("src/new", "somebody else's");
+  std::vector<std::string> before = known(*v.view);
+  v = view_of(f);
+  CHECK(known(*v.view) == before);
+  CHECK(looked(v) != before);
+  CHECK(v.view->look_at(at("src/new"))->drift);
+  // Where something moved, no change stands alone.
+  REQUIRE(f.rename("src/moved", "src/elsewhere") == 0);
+  v = view_of(f);
+  CHECK(known(*v.view).empty());
+}
