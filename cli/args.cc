@@ -150,13 +150,15 @@ Result<Args> parse_args(std::span<const std::string> words,
 
 Result<uint64_t> parse_number(std::string_view text, std::string_view option,
                               uint64_t min, uint64_t max) {
+  constexpr uint64_t kLarge = uint64_t{1} << 31;  // nobody gets there
   uint64_t value = 0;
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() ||
       text.empty() || value < min || value > max)
-    return fail(Code::kUsage, "'{}' is no number from {} to {} for '{}'",
-                escape(text), min, max, option);
+    return fail(Code::kUsage, "{}'{}' is not a number from {} {}",
+                option.empty() ? "" : fmt::format("{}: ", option), escape(text),
+                min, max < kLarge ? fmt::format("to {}", max) : "upwards");
   return value;
 }
 

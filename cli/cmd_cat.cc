@@ -65,7 +65,12 @@ Result<int> run(Context& context, const Args& args) {
       then ? *then : static_cast<const fs::View&>(*opened.view);
   std::optional<fs::NodeState> state = TRY(view.draft_state(path));
   if (!state)
-    return fail(Code::kUsage, "the draft has no file '{}'", escape(path.str()));
+    return std::unexpected(
+        Error(Code::kUsage,
+              fmt::format("the draft has no file '{}'{}", escape(path.str()),
+                          subject.mark ? " there" : ""))
+            .with_hint("a PATH is seen from the current directory; `stoplog "
+                       "status` lists what is held"));
   if (state->type == fs::Type::kSymlink) {
     context.out.write(context.out.terminal() ? escape(state->target) + "\n"
                                              : state->target);

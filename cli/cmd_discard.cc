@@ -154,8 +154,10 @@ Result<int> discard_paths(Context& context, const draft::Draft& draft,
       if (list == &set.changes) paths.push_back(change.path);
     }
   if (paths.empty())
-    return fail(Code::kUsage, "nothing is held at '{}'",
-                escape(wanted.front().str()));
+    return std::unexpected(
+        Error(Code::kUsage, fmt::format("nothing is held at '{}'",
+                                        escape(wanted.front().str())))
+            .with_hint("`stoplog status` lists what is held"));
   TRY(check_whole(set, wanted));
   if (!turn) {
     opened.lock.reset();  // nobody waits for a person who is being asked

@@ -69,7 +69,7 @@ Result<int> run(Context& context, const Args& args) {
   uint64_t number =
       TRY(parse_number(args.positionals[0], "COMMIT", 1, UINT64_MAX));
   auto record = gate::read_commit(door.state.get(), number);
-  if (!record && record.error().err() == ENOENT)
+  if (!record && record.error().code() == Code::kUsage)
     return std::unexpected(
         Error(Code::kUsage,
               fmt::format("there is no commit {} in this workspace", number))

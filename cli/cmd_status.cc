@@ -61,7 +61,10 @@ Result<int> run(Context& context, const Args& args) {
   draft::Policy policy = TRY(load_policy(context));
   diff::ChangeSet set = TRY(changes_of(opened, policy));
   TRY(approve_standing(context, opened, policy, set));
-  Decisions decisions = TRY(Decisions::load(opened, set));
+  // What a commit takes along is to be seen, and decided, like the rest.
+  bool takes_ignored = policy.ignored.value == "commit";
+  bool ignored = args.has("ignored") || takes_ignored;
+  Decisions decisions = TRY(Decisions::load(opened, set, takes_ignored));
   auto sink = [&](std::string_view s) { context.out.write(s); };
   auto word = [&](const diff::Change& c) { return decisions.word(c); };
   if (json) {
@@ -69,20 +72,18 @@ Result<int> run(Context& context, const Args& args) {
                       {.draft = draft->name,
                        .workspace = draft->workspace,
                        .stale = decisions.stale(),
-                       .ignored = args.has("ignored"),
+                       .ignored = ignored,
                        .terminal = context.out.terminal(),
                        .decision = word},
                       sink);
   } else if (args.has("null")) {
     diff::render_list_names(
-        set,
-        {.terminal = context.out.terminal(), .ignored = args.has("ignored")},
-        sink);
+        set, {.terminal = context.out.terminal(), .ignored = ignored}, sink);
   } else {
     diff::RenderOptions options{.terminal = context.out.terminal(),
                                 .color = context.out.color(),
                                 .width = context.out.width(),
-                                .ignored = args.has("ignored")};
+                                .ignored = ignored};
     options.decision = [&](const diff::Change& c) {
       std::string w = decisions.word(c);
       return w == "none" ? std::string() : w;

@@ -16,7 +16,7 @@
 namespace stoplog::cli {
 
 Result<Decisions> Decisions::load(const Opened& opened,
-                                  const diff::ChangeSet& set) {
+                                  const diff::ChangeSet& set, bool ignored) {
   Decisions d;
   d.plan_ = TRY_CTX(gate::load_plan(opened.draft_dir.get(), draft::kPlanFile),
                     "cannot read the decisions");
@@ -25,7 +25,7 @@ Result<Decisions> Decisions::load(const Opened& opened,
     if (opinion.stale) d.stale_ = true;
     if (opinion.approves) ++d.approved_;
     bool open = opinion.undecided || opinion.decided == gate::Decided::kNone;
-    if (open && diff::is_listed(change, false, {})) ++d.undecided_;
+    if (open && diff::is_listed(change, ignored, {})) ++d.undecided_;
     if (opinion.decided != gate::Decided::kNone || opinion.stale)
       d.opinions_[change.path] = std::move(opinion);
   }

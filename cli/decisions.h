@@ -20,14 +20,16 @@ namespace stoplog::cli {
 
 class Decisions {
  public:
+  // `ignored`: files that git ignores wait for a decision, too.
   static Result<Decisions> load(const Opened& opened,
-                                const diff::ChangeSet& set);
+                                const diff::ChangeSet& set,
+                                bool ignored = false);
   // "none", "approved", "partial" or "rejected".
   std::string word(const diff::Change& change) const;
   // Something was approved that is not here any more as it was approved.
   bool stale() const { return stale_; }
   size_t approved() const { return approved_; }  // whole or in part
-  // Whole or in part; files that git ignores wait for nobody.
+  // Whole or in part.
   size_t undecided() const { return undecided_; }
   const gate::Plan& plan() const { return plan_; }
 

@@ -26,7 +26,8 @@ Result<fs::Mark> find_mark(const std::vector<fs::Mark>& marks,
   Error error(Code::kUsage,
               fmt::format("there is no mark '{}' in this draft", escape(name)));
   std::vector<std::string_view> views(names.begin(), names.end());
-  std::string_view near = nearest(name, views);
+  // Of commands all numbers are near, and another one is no help.
+  std::string_view near = name.starts_with('@') ? "" : nearest(name, views);
   return std::unexpected(std::move(error).with_hint(
       near.empty() ? std::string("`stoplog log` lists them")
                    : fmt::format("did you mean '{}'?", escape(near))));

@@ -22,9 +22,11 @@ std::string variable(std::span<const std::string> environment,
   return "";
 }
 
-Error bad_value(std::string_view option, const Error& error) {
-  return Error(Code::kUsage,
-               fmt::format("bad value of --{}: {}", option, error.text()));
+Error bad_value(std::string_view option, std::string_view value,
+                const Error& error) {
+  return Error(Code::kUsage, fmt::format("bad value '{}' of --{}: {}",
+                                         escape(value), option, error.text()))
+      .with_hint("see `stoplog run --help`");
 }
 
 // An option given by hand must be held; a default is best effort.
@@ -34,7 +36,7 @@ Status limit(const Args& args, std::string_view option,
              Parse parse) {
   if (auto text = args.value(option)) {
     Result<uint64_t> value = parse(*text);
-    if (!value) return std::unexpected(bad_value(option, value.error()));
+    if (!value) return std::unexpected(bad_value(option, *text, value.error()));
     out = {*value, true};
   } else if (fallback) {
     out = {*fallback, false};
@@ -55,7 +57,7 @@ Result<uint64_t> bytes(const std::string& text) {
 }
 
 Result<uint64_t> count(const std::string& text) {
-  return parse_number(text, "N", 1, uint64_t{1} << 40);
+  return parse_number(text, "", 1, uint64_t{1} << 40);
 }
 
 // "1.5" as 1500.
@@ -63,13 +65,13 @@ Result<uint64_t> thousandths(const std::string& text) {
   size_t dot = text.find('.');
   std::string whole = text.substr(0, dot);
   std::string part = dot == std::string::npos ? "" : text.substr(dot + 1);
-  if (part.size() > 3 || (dot != std::string::npos && part.empty()))
-    return fail(Code::kUsage, "a number of processors like 2 or 1.5");
+  bool fits = part.size() <= 3 && (dot == std::string::npos || !part.empty());
   part.resize(3, '0');
-  uint64_t value =
-      TRY(parse_number(whole.empty() ? "0" : whole, "cpus", 0, 1'000'000)) *
-          1000 +
-      TRY(parse_number(part, "cpus", 0, 999));
+  auto before = parse_number(whole.empty() ? "0" : whole, "", 0, 1'000'000);
+  auto after = parse_number(part, "", 0, 999);
+  if (!fits || !before || !after)
+    return fail(Code::kUsage, "not a number of processors such as 2 or 1.5");
+  uint64_t value = *before * 1000 + *after;
   if (value == 0) return fail(Code::kUsage, "must be more than nothing");
   return value;
 }
@@ -156,7 +158,9 @@ Status take_variables(const RunInput& input, draft::RunRequest& request) {
   append(names, input.args.values("env"));
   for (const std::string& name : names) {
     if (name.empty() || name.front() == '=')
-      return fail(Code::kUsage, "bad value of --env: '{}'", name);
+      return fail(Code::kUsage,
+                  "bad value '{}' of --env: not NAME or NAME=VALUE",
+                  escape(name));
     if (name.find('=') != std::string::npos) {
       request.env_extra.push_back(name);
       continue;

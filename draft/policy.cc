@@ -60,7 +60,8 @@ Policy default_policy() {
 Error bad_value(const TomlFile& file, const TomlValue& value,
                 std::string_view kind) {
   return Error(Code::kInvalid, fmt::format("{}: {} must be {}", file.at(value),
-                                           value.dotted(), kind));
+                                           value.dotted(), kind))
+      .with_hint("`man 5 stoplog.toml` says what each key takes");
 }
 
 std::string unknown_key(const TomlFile& file, const TomlValue& value,

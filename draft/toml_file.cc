@@ -61,8 +61,14 @@ Result<TomlFile> parse_toml(std::string_view text, std::string_view name) {
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return fail(Code::kInvalid, "{}:{}:{}: {}", name, error.source().begin.line,
-                error.source().begin.column, error.description());
+    std::string why(error.description());
+    constexpr std::string_view kError = "Error while ";
+    if (why.starts_with(kError)) why.erase(0, kError.size());
+    return std::unexpected(
+        Error(Code::kInvalid, fmt::format("{}:{}:{}: no TOML: {}", name,
+                                          error.source().begin.line,
+                                          error.source().begin.column, why))
+            .with_hint("`man 5 stoplog.toml` has an example"));
   }
   TomlFile out;
   out.name = name;

@@ -44,9 +44,27 @@ errors() {
   says 2 "no commit" "names the commits" -- sl undo
   says 2 "no commit 7" "names the commits" -- sl undo 7
   says 2 "no draft over" "starts one" -- sl commit
+  says 2 "no commit 7 in this workspace" "names them" -- sl show 7
+  says 2 "COMMIT: 'x' is not a number from 1 upwards" -- sl show x
+  says 2 "bad value '5x' of --time: not a duration such as 90s" "run --help" -- sl run --time 5x true
+  says 2 "bad value '1X' of --memory: not a size such as 512M" "run --help" -- sl run --memory 1X true
+  says 2 "bad value 'two' of --cpus: not a number of processors" "run --help" -- sl run --cpus two true
+  says 2 "bad value '-3' of --pids: '-3' is not a number from 1 upwards" -- sl run --pids -3 true
+  says 2 "bad value '=x' of --env: not NAME or NAME=VALUE" -- sl run --env =x true
   sl run --quiet -- sh -c 'echo x >>README.md'
   says 2 "nothing changed at x" "lists what is held" -- sl approve x
   says 2 "nothing changed at x" "lists what is held" -- sl reject x
+  says 2 "nothing is held at 'x'" "lists what is held" -- sl discard -y x
+  says 2 "the draft has no file 'x'" "lists what is held" -- sl cat x
+  says 2 "the draft has no file 'x' there" "lists what is held" -- sl cat @1:x
+  # Another command's mark is never what was meant.
+  says 2 "no mark '@11'" "\`stoplog log\` lists them" -- sl rollback @11
+  mkdir -p "$XDG_CONFIG_HOME/stoplog"
+  printf '[limits\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  says 2 "config.toml:1:8: no TOML: parsing table header" "man 5 stoplog.toml" -- sl run true
+  printf '[limits]\npids = "few"\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  says 2 "config.toml:2:8: limits.pids must be a number" "man 5 stoplog.toml" -- sl run true
+  rm "$XDG_CONFIG_HOME/stoplog/config.toml"
 }
 
 # An empty answer is explained, on stderr alone.
@@ -91,6 +109,25 @@ counts() {
   sl approve .git/hooks/pre-commit >/dev/null 2>&1
   sl commit 2>"$T/err" >/dev/null
   grep -q '^stoplog: still held: 1 file that git ignores' "$T/err" || fail "$(cat "$T/err")"
+}
+
+# Where the policy commits what git ignores, that is listed and counted like the
+# rest; `diff` shows it when it is asked for.
+ignored_too() {
+  sl run --quiet -- sh -c 'echo o >x.o; echo x >>README.md'
+  same README.md "$(sl status --json | jq -r '[.changes[].path] | join(" ")')" 'held back'
+  mkdir -p "$XDG_CONFIG_HOME/stoplog"
+  printf '[gate]\nignored = "commit"\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
+  sl status >"$T/out" 2>"$T/err"
+  grep -q '^A  x.o' "$T/out" || fail "$(cat "$T/out")"
+  grep -q '^2 changes ' "$T/out" || fail "$(cat "$T/out")"
+  grep -q '^hint: 2 changes to decide' "$T/err" || fail "$(cat "$T/err")"
+  same 'README.md x.o' "$(sl status --json | jq -r '[.changes[].path] | join(" ")')"
+  same "$(printf 'M\tREADME.md')" "$(sl diff --name-status 2>/dev/null)"
+  sl commit -a -y >"$T/out" 2>&1
+  grep -q '^committed 2 changes' "$T/out" || fail "$(cat "$T/out")"
+  same o "$(cat x.o)"
+  rm "$XDG_CONFIG_HOME/stoplog/config.toml"
 }
 
 exact_paths() {
@@ -210,6 +247,7 @@ both_modes drifts
 both_modes nothing
 both_modes counts
 both_modes exact_paths
+both_modes ignored_too
 terminal_() {
   workspace "$T/w-terminal"
   terminal
