@@ -177,9 +177,10 @@ class Painter {
     const OpenFile& open = model_.open();
     const diff::Change& change = model_.change_of(open.item);
     std::string_view word = word_of(model_.items()[open.item].summary.standing);
-    std::string right = fmt::format(" {}", model_.is_early() ? ""
-                                           : word.empty()    ? "undecided"
-                                                             : word);
+    bool known = model_.is_looked_at(open.item);
+    std::string right = fmt::format(" {}", !known         ? ""
+                                           : word.empty() ? "undecided"
+                                                          : word);
     auto columns = static_cast<size_t>(g_.text_columns);
     size_t room = columns > right.size() ? columns - right.size() : 0;
     put(row, column, pad(fit_path(change.shown_path(), room), room),
@@ -295,10 +296,11 @@ class Painter {
         "y approve  x reject  a/d rest  n next  ] file  c commit  q leave  ?",
         "y x a d n ] c q  ? help"};
     static constexpr std::string_view kEarly[] = {
-        "read on: decisions open when every change was looked at  ] file  "
-        "/ search  q leave  ? help",
-        "decisions open when all was looked at  ] file  / search  q leave  ?",
-        "] / q  ? help"};
+        "y approve  x reject  a/d rest of file  ] file  u undo  q leave  "
+        "? help  commit opens when all was looked at",
+        "y approve  x reject  ] file  q leave  ?  commit when all was looked "
+        "at",
+        "y x a d ] q  ? help"};
     for (std::string_view hint : model_.is_early() ? kEarly : kHints)
       if (hint.size() <= columns) return put(row, 0, hint, Ink::kFaint);
   }

@@ -132,6 +132,9 @@ class ReviewModel {
   size_t looked_at() const { return looked_at_; }
   size_t to_look_at() const { return to_look_at_; }
   bool is_early() const { return input_.early; }
+  bool is_looked_at(size_t item) const {
+    return !input_.early || known_.contains(item);
+  }
 
   void resize(int columns, int rows);
   void press(Key key);

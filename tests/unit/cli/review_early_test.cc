@@ -86,6 +86,8 @@ TEST_CASE("review: a file that was looked at is decided before the others") {
   std::vector<diff::Change> changes = many(3);
   EarlyReview early(changes);
   early.model.set_progress(1, 3);
+  CHECK(early.screen().find("undecided") != std::string::npos);
+  CHECK(early.screen().find("when all was looked at") != std::string::npos);
   early.press("y");  // of three hunks
   CHECK(early.model.items()[0].summary.standing == Standing::kPartial);
   early.press("]a]xno\n");
