@@ -21,7 +21,7 @@ const std::vector<Fill>& arguments_of(std::string_view command) {
       {"rm", {Fill::kDrafts}},     {"rollback", {Fill::kMarks}},
       {"run", {Fill::kCommand}},   {"show", {Fill::kCommits}},
       {"status", {Fill::kPaths}},  {"switch", {Fill::kDrafts}},
-      {"undo", {Fill::kCommits}},
+      {"undo", {Fill::kCommits}},  {"policy", {Fill::kWords, Fill::kFiles}},
   };
   static const std::vector<Fill> kNothing = {Fill::kWords};
   auto found = kArguments.find(command);

@@ -155,7 +155,10 @@ Result<Explanation> explain(const Policy& policy,
   bool exists =
       path &&
       sys::statat(AT_FDCWD, workspace.path + "/" + path->str()).has_value();
-  if (exists || subject.find('/') != subject.npos || subject.starts_with('.'))
+  // Words with a blank between them are a command, unless there is such a file.
+  bool words = subject.find(' ') != subject.npos;
+  if (exists || (!words && (subject.find('/') != subject.npos ||
+                            subject.starts_with('.'))))
     return explain_path(policy, TRY(std::move(path)));
   // A name that a rule for files speaks of is a file, whatever it looks like.
   if (path)

@@ -259,3 +259,7 @@ mkdir -p "$XDG_CONFIG_HOME/stoplog"
 printf '[network]\nallow = ["example.org"]\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"
 prints 'host example.org: denied: this version cannot hold' sl policy check example.org
 prints 'no network: this version cannot hold' sl policy check 'make test'
+# A command may have slashes in it, and a file blanks.
+prints '^command ./configure --prefix=/usr: runs in the jail' sl policy check './configure --prefix=/usr'
+mkdir -p "$T/w-blank" && touch "$T/w-blank/a b"
+prints '^path a b: ' sl -C "$T/w-blank" policy check 'a b'

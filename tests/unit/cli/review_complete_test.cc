@@ -53,6 +53,7 @@ TEST_CASE("complete: arguments by command and place") {
   CHECK(at({"switch", "one", ""}).fill == Fill::kWords);
   CHECK(words(at({"completion", "z"})) == std::vector<std::string>{"zsh"});
   CHECK(words(at({"policy", "s"})) == std::vector<std::string>{"show"});
+  CHECK(at({"policy", "check", ""}).fill == Fill::kFiles);
   CHECK(words(at({"help", "polic"})) == std::vector<std::string>{"policy"});
   CHECK(at({"unknown", ""}).fill == Fill::kCommand);
 }
