@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/escape.h"
@@ -104,6 +105,13 @@ Result<int> run(Context& context, const Args& args) {
                             .number = number,
                             .dry_run = args.has("dry-run")};
   request.meta.time = Clock::real().now();
+  // By its time the draft knows whether it was told of this: later than every
+  // mark there is, whatever became of the clock (cli/opened.cc, tell_once).
+  if (opened)
+    for (const fs::Mark& mark : opened->marks)
+      if (std::tie(request.meta.time.tv_sec, request.meta.time.tv_nsec) <
+          std::tie(mark.time.tv_sec, mark.time.tv_nsec))
+        request.meta.time = mark.time;
   request.meta.user = user_name();
   request.meta.tty = terminal_name();
   // What the draft touched since that commit stays held.
@@ -128,8 +136,9 @@ Result<int> run(Context& context, const Args& args) {
                        done.error().text());
   };
   if (opened) {
-    said(tell_draft(context, *opened, result.record));
+    // In this order, as after a commit.
     said(note(context, by->draft, result.record));
+    said(tell_draft(context, *opened, result.record));
   } else {
     said(gate::note_rebased(door.state.get(), result.record.meta.number));
   }

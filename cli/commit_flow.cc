@@ -219,13 +219,15 @@ void finish(Flow& flow, const gate::Plan& plan, const OutFile* receipt,
                                  done.error().text());
   };
   note(complete_receipt(flow, plan, end.receipt));
+  // Before the draft is noted as told: a command that finds it untold looks
+  // whether this was done, too.
+  note(write_down(flow, end));
   Status told = tell_draft(flow.context, flow.opened, end.result.record);
   flow.opened.lock.reset();  // whoever looks next takes its own
   if (!told)
     note(std::unexpected(
         std::move(told).error().context("the draft could not be told")));
   note(retire_approvals(flow, end));
-  note(write_down(flow, end));
   note(limit_undo(flow, end));
   if (receipt != nullptr) {
     Status written = receipt->write(0644, [&](int fd) {

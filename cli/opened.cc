@@ -3,7 +3,11 @@
 
 #include <fcntl.h>
 
+#include <tuple>
+
+#include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/json_path.h"
 #include "base/sys_file.h"
 #include "cli/decisions.h"
 #include "cli/progress_line.h"
@@ -33,6 +37,39 @@ fs::ObjectSource source_of(snapshot::ObjectStore& objects) {
   return [&objects](const Sha256Digest& id) { return objects.content(id); };
 }
 
+// Its record, when whoever made it did not live to write one.
+Status note_commit(Context& context, const draft::Draft& draft,
+                   const gate::CommitRecord& record) {
+  auto ledger = TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
+  const gate::CommitMeta& meta = record.meta;
+  bool known = false;
+  TRY(ledger.for_each([&](const Json& entry) {
+    std::string kind = entry.text("kind");
+    known = (kind == "commit" || kind == "undo") &&
+            entry.integer("commit") == static_cast<int64_t>(meta.number);
+    return !known;
+  }));
+  if (known) return {};
+  const bool undo = meta.undoes != 0;
+  Json fields = Json::object();
+  fields.set("user", meta.user);
+  fields.set("tty", meta.tty.empty() ? Json() : Json(meta.tty));
+  fields.set("commit", meta.number);
+  if (undo)
+    fields.set("undoes", meta.undoes);
+  else
+    fields.set("digest", meta.change_digest)
+        .set("plan", meta.plan_digest)
+        .set("policy", meta.policy_digest);
+  fields.set("committed", rfc3339(meta.time));
+  std::vector<RelPath> paths;
+  for (const gate::Item& item : record.items)
+    if (!item.stays()) paths.push_back(item.path);
+  set_paths(fields, "paths", paths);
+  TRY(ledger.append(undo ? "undo" : "commit", fields, Sync::kYes));
+  return {};
+}
+
 // A commit that died after its switch, or whose draft was locked by another
 // then, is on record but not in the draft's journal.
 Status tell_commits(Context& context, Opened& opened, bool has_turn) {
@@ -44,6 +81,7 @@ Status tell_commits(Context& context, Opened& opened, bool has_turn) {
   for (uint64_t number : TRY(gate::not_rebased(state, opened.draft.id))) {
     gate::CommitRecord record = TRY(gate::read_commit(state, number));
     gate::renumber(record, gate::Disk(), opened.door.root.get());
+    TRY(note_commit(context, opened.draft, record));
     TRY(tell_draft(context, opened, record));
     // Whoever made it did not live to do this, either.
     std::vector<RelPath> done;
@@ -106,6 +144,31 @@ Result<bool> read_marks(Opened& opened) {
   }
   opened.lock.reset();
   return true;
+}
+
+Result<std::vector<fs::Mark>> marks_of(draft::Client& daemon) {
+  return daemon.marks();
+}
+Result<std::vector<fs::Mark>> marks_of(fs::Tree& tree) { return tree.marks(); }
+
+// A base map that is told twice moves what it moved once more, and who asks may
+// have died, or the daemon, before it was known that the draft has it. Nothing
+// else is told to a draft before it was, and so the mark of a commit that is
+// later than what was reviewed is this one's. An undo gives the position of the
+// commit that it takes back; its own mark is also later than `since`.
+Status tell_once(Context& context, Opened& opened, fs::Position reviewed,
+                 const std::vector<fs::BaseChange>& changes,
+                 const timespec& since) {
+  auto told = [&](auto& draft) -> Status {
+    for (const fs::Mark& mark : TRY(marks_of(draft)))
+      if (mark.kind == fs::MarkKind::kCommit && mark.position > reviewed &&
+          std::tie(since.tv_sec, since.tv_nsec) <
+              std::tie(mark.time.tv_sec, mark.time.tv_nsec))
+        return {};
+    TRY(draft.commit_base(reviewed, changes));
+    return {};
+  };
+  return change_draft(context, opened, {.daemon = told, .tree = told});
 }
 
 Result<Opened> open_once(Context& context, const draft::Draft& draft,
@@ -225,18 +288,15 @@ Result<bool> was_rolled_back(Context& context, Opened& opened) {
 
 Status tell_draft(Context& context, Opened& opened,
                   const gate::CommitRecord& record) {
-  TRY(rebase_draft(context, opened, record.meta.position,
-                   record.base_changes()));
+  const gate::CommitMeta& meta = record.meta;
+  TRY(tell_once(context, opened, meta.position, record.base_changes(),
+                meta.undoes != 0 ? meta.time : timespec{}));
   return gate::note_rebased(opened.door.state.get(), record.meta.number);
 }
 
 Status rebase_draft(Context& context, Opened& opened, fs::Position reviewed,
                     const std::vector<fs::BaseChange>& changes) {
-  auto told = [&](auto& draft) -> Status {
-    TRY(draft.commit_base(reviewed, changes));
-    return {};
-  };
-  return change_draft(context, opened, {.daemon = told, .tree = told});
+  return tell_once(context, opened, reviewed, changes, {});
 }
 
 Status change_draft(Context& context, Opened& opened,

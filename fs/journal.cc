@@ -18,6 +18,25 @@ Result<Fd> journal_dir(int draft_dir) {
   return sys::openat(draft_dir, layout::kJournalDir, O_RDONLY | O_DIRECTORY);
 }
 
+// A draft is found by its draft.json, which is as young as its first journal:
+// what is synced in the one is lost without the other. The journal of the
+// draft's HOME lies one directory deeper. Its directory was just renamed, and
+// on the very first use the one above it is new as well.
+Status keep_draft(int journal_dir) {
+  for (const std::string above : {"..", "../.."}) {
+    auto file = sys::openat(journal_dir, above + "/draft.json", O_RDONLY);
+    if (!file && file.error().err() == ENOENT) continue;
+    TRY(sys::fdatasync(TRY(std::move(file)).get()));
+    for (const char* up : {"", "/..", "/../.."}) {
+      Fd dir =
+          TRY(sys::openat(journal_dir, above + up, O_RDONLY | O_DIRECTORY));
+      TRY(sys::fsync(dir.get()));
+    }
+    break;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::resume(int draft_dir,
@@ -175,19 +194,21 @@ Status Journal::sync() {
   Position now = position_;  // everything appended so far goes along
   lock.unlock();
   Status done = sys::fdatasync(fd_.get());
-  if (done && is_young_) {
+  Status kept;
+  if (done && is_young_) kept = keep_draft(dir_.get());
+  if (done && kept && is_young_) {
     done = sys::fsync(dir_.get());
     if (done) tell_newest();
     is_young_ = !done;
   }
   lock.lock();
   syncing_ = false;
-  if (done)
-    synced_ = now;
-  else
+  if (!done)
     broken_ = true;  // the kernel drops dirty pages after a failed fsync
+  else if (kept)
+    synced_ = now;
   sync_done_.notify_all();
-  return done;
+  return done ? kept : done;
 }
 
 }  // namespace stoplog::fs

@@ -119,6 +119,40 @@ check_cut() {
   umount "$T/m"
 }
 
+# What a new draft's first command synced is found by the next command.
+first_command() {
+  local entries seed
+  T=$T/first
+  mkdir "$T"
+  begin_disk
+  mkdir "$T/m/state"
+  export XDG_STATE_HOME=$T/m/state
+  workspace "$T/m/w"
+  sync -f .
+  mkfifo "$T/pipe"
+  sl run --quiet -- sh -c 'echo kept >g && sync g && echo done && read -r line' \
+    <>"$T/pipe" >"$T/synced" &
+  eventually grep -q done "$T/synced"
+  entries=$(stat -c %s "$T/log")
+  kill "$!" || true
+  wait "$!" || true
+  end_daemons
+  cd "$T"
+  end_disk
+  read -r entries _ <<<"$(loss count "$T/log" "$entries")"
+  for seed in 0 1 2 3; do
+    loss make "$T/log" "$SIZE" "$T/image" "$entries" "$seed"
+    mount -o loop "$T/image" "$T/m"
+    cd "$W"
+    same kept "$(sl cat g)" "seed $seed: a synced file of a new draft"
+    same 'added g' "$(changes)" "seed $seed"
+    end_daemons
+    cd "$T"
+    umount "$T/m"
+  done
+}
+(first_command)
+
 # Cuts all over the commit (CUTS, 24 of each kind), each as it was written and
 # with losses.
 power_lost() {
