@@ -131,6 +131,15 @@ Key key_of(wint_t code) {
   }
 }
 
+// A byte, or a key that terminfo names.
+Key read_code(int wait_ms) {
+  ::wtimeout(stdscr, wait_ms);
+  int code = ::wgetch(stdscr);
+  if (code == ERR) return KeyReader::kNone;
+  return code < 0x100 ? static_cast<Key>(code)
+                      : key_of(static_cast<wint_t>(code));
+}
+
 // One span, a column at a time: where this machine's idea of a character's
 // width is not ours, the columns after it still are.
 void paint_span(int row, const Span& span, bool ascii) {
@@ -182,7 +191,9 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const Options& options) {
   ::noecho();
   ::nonl();
   ::keypad(stdscr, true);
-  ::nodelay(stdscr, true);
+  // It would be the beginning of a report alone, and the rest of it keys.
+  ::keyok(KEY_MOUSE, false);
+  out->keys_.emplace(read_code, !out->ascii_);
   ::curs_set(0);
   out->color_ = options.color && ::has_colors();
   if (out->color_) init_colors();
@@ -214,15 +225,7 @@ void Terminal::paint(const Frame& frame) {
   ::refresh();
 }
 
-Key Terminal::read_key() {
-  wint_t code = 0;
-  int kind = ::get_wch(&code);
-  if (kind == ERR) return 0;
-  if (kind == KEY_CODE_YES) return key_of(code);
-  if (code == '\r') return key::kEnter;
-  if (code == 127 || code == 8) return key::kBackspace;
-  return static_cast<Key>(code);
-}
+Key Terminal::read_key() { return keys_->next(); }
 
 void Terminal::fit_window() {
   auto size = sys::window_size(kOut);

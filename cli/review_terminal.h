@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "base/sys_terminal.h"
-#include "cli/review_keys.h"
+#include "cli/key_reader.h"
 #include "cli/review_layout.h"
 
 namespace stoplog::cli {
@@ -32,9 +32,8 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
 
   void paint(const Frame& frame);
-  // The next key that was pressed, 0 when there is none. kGone when the
-  // terminal is no more.
-  static constexpr Key kGone = UINT32_MAX;
+  // The next key that was pressed, 0 when there is none. What the terminal
+  // sends without a key being pressed is kOther (key_reader.h).
   Key read_key();
   // Takes the window's size as it is now.
   void fit_window();
@@ -51,6 +50,7 @@ class Terminal {
   Terminal() = default;
   bool color_ = false;
   bool ascii_ = false;
+  std::optional<KeyReader> keys_;
   sys::TerminalState before_;
   std::optional<sys::CrashGuard> guard_;
 };

@@ -102,6 +102,8 @@ void Channel::write() {
     sink_.reset();
     return;
   }
+  if (watch_ != nullptr)
+    watch_->see({buffer_.get() + begin_, static_cast<size_t>(put)});
   begin_ += static_cast<size_t>(put);
   delivered_ += static_cast<uint64_t>(put);
   allowed_ -= static_cast<uint64_t>(put);

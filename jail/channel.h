@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "jail/ask_watch.h"
 
 namespace stoplog::jail {
 
@@ -34,6 +35,8 @@ class Channel {
   int wants_write() const;
   void read();
   void write();
+  // `watch`, borrowed, sees what is written from here on.
+  void watch(AskWatch* watch) { watch_ = watch; }
   // At most so many bytes more are passed on.
   void allow(uint64_t bytes) { allowed_ = bytes; }
   // From here on what comes is thrown away.
@@ -49,6 +52,7 @@ class Channel {
   Fd source_, sink_;
   bool discards_ = false;
   Fd reader_, rewind_;  // set by give_back()
+  AskWatch* watch_ = nullptr;
   size_t burst_ = kSize;
   std::unique_ptr<std::byte[]> buffer_;  // not cleared: a fault a page
   size_t begin_ = 0, end_ = 0;

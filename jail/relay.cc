@@ -52,6 +52,8 @@ struct Relay::State {
   std::array<Channel, kChannels> channels;
   Fd master;
   std::optional<Terminal> terminal;
+  int screen = -1;
+  AskWatch asks;
   RelayResult result;
   bool ended = false;
 
@@ -120,12 +122,13 @@ Status Relay::use_terminal(Fd master) {
   s.master = std::move(master);
   const int own = s.own_terminal();
   if (own < 0) return fail(Code::kInternal, "no terminal to use");
-  const int screen = s.is_terminal(1) ? 1 : s.is_terminal(2) ? 2 : 0;
+  s.screen = s.is_terminal(1) ? 1 : s.is_terminal(2) ? 2 : 0;
   ::fcntl(s.master.get(), F_SETFL, O_NONBLOCK);
   s.channels[kKeyboard] =
       Channel::input(own_stream(own, O_RDONLY), TRY(sys::dup(s.master.get())));
   s.channels[kScreen] = Channel::output(TRY(sys::dup(s.master.get())),
-                                        own_stream(screen, O_WRONLY));
+                                        own_stream(s.screen, O_WRONLY));
+  s.channels[kScreen].watch(&s.asks);
   s.terminal.emplace(TRY(Terminal::take(own, s.master.get())));
   return {};
 }
@@ -251,7 +254,8 @@ RelayResult Relay::run(const RelayHooks& hooks) {
   while (!s.ended) s.turn(signals.get(), hooks);
   s.drain();
   s.count(hooks);
-  if (s.terminal) s.terminal.reset();
+  if (s.terminal && s.asks.asked()) s.terminal->await_answers(s.screen);
+  s.terminal.reset();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return s.result;
 }

@@ -9,6 +9,8 @@
 //   terminal.resize();            // at SIGWINCH
 //   terminal.release(); raise(SIGTSTP); terminal.retake();
 //
+//   terminal.await_answers(1);    // at the end of a command that asked it
+//
 // The modes are put back by release(), by the destructor, and, when this
 // process is killed with -9, by a small guardian process that waits for our
 // end. One at a time in a process.
@@ -40,6 +42,10 @@ class Terminal {
   // Raw again, when this process is in the foreground; else nothing.
   Status retake();
   void release();
+  // Reads away, for half a second at most, what the terminal still answers to
+  // the command: it is asked something itself, on `screen`, and answers in
+  // order.
+  void await_answers(int screen) const;
   bool taken() const { return raw_; }
   void resize() const;
   int fd() const { return own_; }
