@@ -9,6 +9,7 @@
 #include "diff/git_directories.h"
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
+#include "diff/git_sort.h"
 #include "diff/git_split_index.h"
 #include "diff/risk_names.h"
 #include "diff/select.h"
@@ -22,25 +23,6 @@ constexpr std::string_view kUnreadable = "unreadable";
 constexpr uint64_t kRefFile = 4096;
 constexpr uint64_t kConfigLimit = 1u << 20;
 
-// What git runs or obeys: rows of their own. `rel` is relative to .git.
-bool is_own_change(std::string_view rel) {
-  // A list of the refs for those who fetch over plain HTTP; `git gc` writes it.
-  if (rel == "info/refs") return false;
-  if (rel == "config" || rel == "config.worktree" || rel == "commondir" ||
-      rel == "objects/info/alternates" || rel.starts_with("hooks/") ||
-      rel.starts_with("info/"))
-    return true;
-  // A submodule's git directory, and a work tree's.
-  if (!rel.starts_with("modules/") && !rel.starts_with("worktrees/"))
-    return false;
-  return rel.ends_with("/config") || rel.ends_with("/config.worktree") ||
-         rel.ends_with("/commondir") ||
-         rel.find("/hooks/") != std::string_view::npos ||
-         rel.ends_with("/objects/info/alternates") ||
-         (rel.find("/info/") != std::string_view::npos &&
-          rel.find("/objects/") == std::string_view::npos);
-}
-
 bool stands_for_own_changes(const Change& change) {
   return change.after && change.after->type == fs::Type::kSymlink &&
          !match_beneath(change.path).empty();
@@ -48,37 +30,6 @@ bool stands_for_own_changes(const Change& change) {
 
 bool is_directory(const Change& change) {
   return (change.after ? change.after : change.before)->type == fs::Type::kDir;
-}
-
-enum class Sort {
-  kIndex,
-  kRef,
-  kPackedRefs,
-  kObject,
-  kPack,
-  kBookkeeping,
-  kOther
-};
-
-Sort sort_of(std::string_view rel) {
-  if (rel == "index") return Sort::kIndex;
-  if (rel == "HEAD" || rel.starts_with("refs/")) return Sort::kRef;
-  if (rel == "packed-refs") return Sort::kPackedRefs;
-  if (rel.starts_with("objects/pack/"))
-    return rel.ends_with(".pack") ? Sort::kPack : Sort::kBookkeeping;
-  if (rel.starts_with("objects/info/")) return Sort::kBookkeeping;
-  if (rel.starts_with("objects/")) return Sort::kObject;
-  constexpr std::string_view kNotes[] = {
-      "ORIG_HEAD",   "FETCH_HEAD", "COMMIT_EDITMSG", "gc.log",
-      "description", "gc.pid",     "TAG_EDITMSG",    "SQUASH_MSG",
-      "index.lock",  "HEAD.lock",  "branches",       "info/refs"};
-  bool note =
-      std::find(std::begin(kNotes), std::end(kNotes), rel) != std::end(kNotes);
-  // The shared part of a split index says nothing without the index.
-  return note || rel.starts_with("logs/") || rel.starts_with("fsmonitor") ||
-                 rel.starts_with("sharedindex.")
-             ? Sort::kBookkeeping
-             : Sort::kOther;
 }
 
 class Folder {
@@ -122,45 +73,53 @@ class Folder {
     std::string rel = relative(part);
     if (is_directory(part)) {
       // A ref that made way for refs beneath its name.
-      if (part.before && sort_of(rel) == Sort::kRef) names_.insert(rel);
+      if (part.before && git_sort(rel) == GitSort::kRef) names_.insert(rel);
+      note(rel, part);
       return {};
     }
-    switch (sort_of(rel)) {
-      case Sort::kIndex:
+    switch (git_sort(rel)) {
+      case GitSort::kIndex:
         compare_index(part);
         break;
-      case Sort::kRef:
+      case GitSort::kRef:
         if (rel == "HEAD" || !rel.ends_with(".lock")) names_.insert(rel);
         break;
-      case Sort::kPackedRefs:
+      case GitSort::kPackedRefs:
         packed_changed_ = true;
         break;
-      case Sort::kObject:
-      case Sort::kPack:
+      case GitSort::kObject:
+      case GitSort::kPack:
         if (!part.after) {
           removed_.push_back(&part);
           break;
         }
         if (!part.before)
-          (sort_of(rel) == Sort::kPack ? git_.packs_added
-                                       : git_.objects_added)++;
+          (git_sort(rel) == GitSort::kPack ? git_.packs_added
+                                           : git_.objects_added)++;
         note(rel, part);
         break;
-      case Sort::kBookkeeping:
+      case GitSort::kPackIndex:
+      case GitSort::kBookkeeping:
+        note(rel, part);
+        [[fallthrough]];
+      case GitSort::kRebuilt:
         git_.bookkeeping++;
         break;
-      case Sort::kOther:
+      case GitSort::kOther:
         git_.others.push_back(part.path);
         note(rel, part);
     }
     return {};
   }
 
-  // A part whose bytes are its meaning.
+  // A part that a commit writes as it is.
   void note(std::string_view rel, const Change& part) {
-    meaning_.update(fmt::format("{} {} {} {}\n", name_of(part.kind), rel.size(),
-                                rel,
-                                part.new_sha256 ? hex(*part.new_sha256) : ""));
+    meaning_.update(
+        fmt::format("{} {} {} {} {}\n", name_of(part.kind), rel.size(), rel,
+                    part.after ? fmt::format("{} {}:{}", mode_text(*part.after),
+                                             part.after->uid, part.after->gid)
+                               : "absent",
+                    part.new_sha256 ? hex(*part.new_sha256) : ""));
   }
 
   // Objects that are in another pack now were not removed: `git gc` does that,
@@ -169,12 +128,13 @@ class Folder {
   void count_removed() {
     std::vector<const Change*> loose, packs;
     for (const Change* part : removed_)
-      (sort_of(relative(*part)) == Sort::kPack ? packs : loose).push_back(part);
+      (git_sort(relative(*part)) == GitSort::kPack ? packs : loose)
+          .push_back(part);
     loose.insert(loose.end(), packs.begin(), packs.end());
     for (size_t i : find_missing(loose, packs)) {
       std::string rel = relative(*loose[i]);
-      (sort_of(rel) == Sort::kPack ? git_.packs_removed
-                                   : git_.objects_removed)++;
+      (git_sort(rel) == GitSort::kPack ? git_.packs_removed
+                                       : git_.objects_removed)++;
       note(rel, *loose[i]);
     }
   }
@@ -380,8 +340,8 @@ class Folder {
       row.command = std::max(row.command, part.command);
       // The index drifts whenever somebody looks; refs are another matter.
       bool ref = part.path != directory_ && !is_directory(part) &&
-                 (sort_of(relative(part)) == Sort::kRef ||
-                  sort_of(relative(part)) == Sort::kPackedRefs);
+                 (git_sort(relative(part)) == GitSort::kRef ||
+                  git_sort(relative(part)) == GitSort::kPackedRefs);
       if (part.drift && ref && !row.drift) row.drift = part.drift;
       if (whole && part.path == directory_) {
         row.before = part.before;
@@ -449,8 +409,9 @@ std::vector<GitParts> take_git_parts(const fs::View& view,
     // place of hooks/ is what its target is.
     bool own = top == 0 || change.is_moved_directory() ||
                stands_for_own_changes(change) || change.too_deep != 0 ||
+               (top < path.size() && is_foreign_git_part(change)) ||
                (top < path.size() &&
-                is_own_change(std::string_view(path).substr(top + 1)));
+                is_own_git_change(std::string_view(path).substr(top + 1)));
     if (own) return false;
     GitParts& git = found[path.substr(0, prefix)];
     git.parts.push_back(std::move(change));

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "diff/git_sort.h"
 #include "diff/link_target.h"
+#include "diff/select.h"
 
 namespace stoplog::diff {
 namespace {
@@ -23,6 +25,7 @@ constexpr RuleInfo kNodeRules[] = {
     {"special-file", Level::kDanger, "readers block on it or reach a device"},
     {"too-deep", Level::kDanger, "holds what nobody has looked at"},
     {"git-link", Level::kDanger, "names another directory as the repository"},
+    {"git-part", Level::kDanger, "git writes through it, wherever it leads"},
     {"executable", Level::kWarn, "can be started by name"},
     {"program", Level::kWarn, "machine code that cannot be reviewed"},
     {"binary", Level::kWarn, "cannot be reviewed by reading"},
@@ -61,6 +64,11 @@ class NodeRisks {
     }
     if (change_.path.name() == ".git" && after.type != fs::Type::kDir)
       add("git-link", "names another directory as this tree's repository");
+    else if (is_inside_git(change_.path) && is_foreign_git_part(change_))
+      add("git-part",
+          fmt::format("a {} inside a git directory, where git makes files: "
+                      "what git writes there may land elsewhere",
+                      fs::name_of(after.type)));
     if (change_.kind == Kind::kType) deletion();
     attributes(after);
   }

@@ -163,12 +163,15 @@ void GitRule::tame(std::vector<Item>& items, size_t first) {
     if (taken.contains(item.path)) return true;
     if (!item.fresh) return false;
     fs::Type type = item.fresh->type;
-    if (type != fs::Type::kFile && type != fs::Type::kDir &&
-        type != fs::Type::kSymlink) {
-      notes_.push_back(quote_name(item.path.str()) +
-                       " is a special file and was left");
+    if (type != fs::Type::kFile && type != fs::Type::kDir) {
+      notes_.push_back(
+          fmt::format("{} is a {} and was left", quote_name(item.path.str()),
+                      type == fs::Type::kSymlink ? "link" : "special file"));
       return true;
     }
+    // Access lists of a directory hold for all that git makes in it.
+    item.fresh->xattrs =
+        item.old ? item.old->xattrs : decltype(item.fresh->xattrs)();
     mode_t mode = tame_mode(*item.fresh, item.old);
     if (mode == item.fresh->mode) return false;
     notes_.push_back(fmt::format("{}: mode {:04o} instead of {:04o}",

@@ -47,20 +47,29 @@ def git(root, *argv):
 def refs(root):
     said = git(root, "for-each-ref", "--format=%(refname) %(objectname)").decode()
     return dict(line.split(" ") for line in said.splitlines())
-def objects(root):
+def parts(root):
     top = os.path.join(root, ".git")
     return {os.path.relpath(os.path.join(at, name), top)
-            for at, _, names in os.walk(os.path.join(top, "objects")) for name in names}
+            for at, dirs, names in os.walk(top) for name in dirs + names}
+def part(name):
+    sides = [state(root, ".git/" + name) if name in parts(root) else None
+             for root in (before, after)]
+    if sides[0] == sides[1]: return ""
+    kind = "added" if not sides[0] else "deleted" if not sides[1] else "modified"
+    said = " ".join(sides[1][:2]) if sides[1] else "absent"
+    return f"{kind} {len(name)} {name} {said} {sides[1][3] if sides[1] else ''}\n"
 def meaning():
     entries = hashlib.sha256()
     for entry in git(after, "ls-files", "--stage", "-z").split(b"\0")[:-1]:
         head, path = entry.split(b"\t")
         mode, name, stage = head.decode().split(" ")
         entries.update(f"{len(path)} {mode} {name} {stage} ---\n".encode() + path)
-    lines = f"index {entries.hexdigest()}\n"
-    for name in sorted(objects(after) - objects(before), key=order):
-        content = open(os.path.join(after, ".git", name), "rb").read()
-        lines += f"added {len(name)} {name} {hashlib.sha256(content).hexdigest()}\n"
+    lines = ""
+    for name in sorted(parts(before) | parts(after), key=order):
+        file = not os.path.isdir(os.path.join(after, ".git", name))
+        if name == "index": lines += f"index {entries.hexdigest()}\n"
+        elif not (file and (name in ("HEAD", "packed-refs") or name.startswith("refs/"))):
+            lines += part(name)
     old, new = refs(before), refs(after)
     for name in sorted(old | new):
         if old.get(name) != new.get(name):

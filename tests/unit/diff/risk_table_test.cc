@@ -72,6 +72,14 @@ Codes special(fs::Type type) {
   return risks(view);
 }
 
+Codes git_part(fs::NodeState state) {
+  MemoryView view;
+  view.both(".git", dir());
+  view.both(".git/HEAD", file("ref: refs/heads/main\n"));
+  view.change(".git/ORIG_HEAD", std::move(state));
+  return risks(view);
+}
+
 Codes deep(uint64_t names) {
   MemoryView view;
   view.change("d", node(fs::Type::kDir, 0755));
@@ -170,6 +178,8 @@ std::vector<Row> node_rows() {
       {"special-file", [] { return special(fs::Type::kFifo); },
        [] { return special(fs::Type::kFile); }},
       by_name("git-link", ".git", "git"),
+      {"git-part", [] { return git_part(symlink("../x")); },
+       [] { return git_part(file("x")); }},
       {"executable", [=] { return mode(0755); }, [=] { return mode(0644); }},
       by_text("program", elf, "text\n", "tool"),
       by_text("binary", bytes, "text\n", "data.bin"),

@@ -47,14 +47,16 @@ struct Repo : Site {
     while (!out.empty() && out.back() == '\n') out.pop_back();
     return out;
   }
-  void look() {
+  // With `danger` all is approved by its name, as --danger does.
+  void look(bool danger = true) {
     view = fs::view_of_directories(base_fd.get(), side.get());
     auto built = diff::build_change_set(*view, {});
     INFO((built ? "" : built.error().text()));
     REQUIRE(built);
     set = std::move(*built);
     ApproveRequest all;
-    all.all = all.danger = true;
+    all.all = true;
+    all.danger = danger;
     REQUIRE(approve(plan, set, all));
   }
   Result<CommitResult> undo_now(std::optional<uint64_t> number = {}) {
