@@ -32,15 +32,7 @@ Result<std::unique_ptr<Segments>> Segments::open(int draft_dir, bool writable) {
   if (!dir) return std::unexpected(std::move(dir).error().context("segments"));
   segments->dir_ = std::move(*dir);
   std::vector<uint32_t> numbers = TRY(segments->list());
-  if (numbers.empty() || !writable) return segments;
-  segments->next_ = numbers.back() + 1;
-  // Continue the last one: a draft with many short daemons has few files.
-  sys::Stat st = TRY(
-      sys::statat(segments->dir_.get(), layout::segment_name(numbers.back())));
-  if (st.nlink == 1 && st.size < kRoll) {
-    segments->active_ = numbers.back();
-    segments->active_end_ = align(st.size, kPage);
-  }
+  if (!numbers.empty()) segments->next_ = numbers.back() + 1;
   return segments;
 }
 
@@ -56,9 +48,18 @@ Result<std::vector<uint32_t>> Segments::list() const {
   return numbers;
 }
 
-void Segments::raise_next(uint32_t number) {
+Status Segments::go_on(uint32_t next, uint64_t end) {
   std::lock_guard lock(mutex_);
-  if (number > next_) next_ = number;
+  if (next > next_) next_ = next;
+  uint32_t last = next_ - 1;
+  auto st = sys::statat(dir_.get(), layout::segment_name(last));
+  if (!st && st.error().err() == ENOENT) return {};
+  if (!st) return std::unexpected(std::move(st).error().context("segments"));
+  bool is_whole = last >= next || st->size >= end;
+  if (!is_whole || st->nlink != 1 || st->size >= kRoll) return {};
+  active_ = last;
+  active_end_ = align(st->size, kPage);
+  return {};
 }
 
 Status Segments::start_new_locked() {
@@ -210,6 +211,22 @@ Status Segments::remove(uint32_t segment) {
 }
 
 Status Segments::sync() {
+  uint64_t failed = 0;
+  {
+    std::lock_guard lock(mutex_);
+    failed = failed_rounds_;
+  }
+  std::lock_guard one(sync_mutex_);
+  Status done = sync_round();
+  std::lock_guard lock(mutex_);
+  if (!done)
+    ++failed_rounds_;
+  else if (failed_rounds_ != failed)
+    return fail_errno(EIO, "segments");  // ours may have been among them
+  return done;
+}
+
+Status Segments::sync_round() {
   std::set<uint32_t> mine;
   {
     std::lock_guard lock(mutex_);
@@ -232,9 +249,10 @@ Status Segments::sync() {
   return result;
 }
 
-void Segments::seal_all() {
+uint32_t Segments::seal_all() {
   std::lock_guard lock(mutex_);
   active_ = 0;
+  return next_ - 1;
 }
 
 Status Segments::link_into(int to_draft_dir) {
@@ -243,13 +261,15 @@ Status Segments::link_into(int to_draft_dir) {
     return std::unexpected(std::move(made).error().context("segments"));
   Fd to = TRY(
       sys::openat(to_draft_dir, layout::kSegmentDir, O_RDONLY | O_DIRECTORY));
-  seal_all();
+  std::vector<uint32_t> numbers;
   {
     // From now on no write or punch goes to what exists.
     std::lock_guard lock(mutex_);
-    for (uint32_t segment : TRY(list())) mutable_[segment] = false;
+    active_ = 0;
+    numbers = TRY(list());
+    for (uint32_t segment : numbers) mutable_[segment] = false;
   }
-  for (uint32_t segment : TRY(list())) {
+  for (uint32_t segment : numbers) {
     std::string name = layout::segment_name(segment);
     TRY_CTX(sys::linkat(dir_.get(), name, to.get(), name), "segments");
   }

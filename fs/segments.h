@@ -83,22 +83,30 @@ class Segments {
   // The whole pages of a range.
   Status punch(const SegmentRange& range);
   Status remove(uint32_t segment);
-  Status sync();  // everything written so far
-  // No further allocation in the segments that exist.
-  void seal_all();
+  // Everything written so far, also by a call that is under way: an error that
+  // it meets is told to all who wait for it, for the kernel tells it once.
+  Status sync();
+  // No further allocation in the segments that exist; the last of their
+  // numbers. Who allocated in one before has a claim to it, or a record.
+  uint32_t seal_all();
   // Hard-links every segment into `to_dir`; they are immutable from then on.
   Status link_into(int to_draft_dir);
   Result<std::vector<uint32_t>> list() const;
   Result<uint64_t> disk_bytes();
   size_t open_fds() const { return fds_.size(); }
-  uint32_t next_number() const { return next_; }
-  void raise_next(uint32_t number);
+  // What is on record of the segments: numbers below `next`, and of the last of
+  // them the bytes up to `end`. Where those are there, allocation goes on
+  // behind them, so that a draft with many short daemons has few files. Where
+  // they are not, the machine stopped before they were on the disk: what came
+  // there now would show in files that are on record.
+  Status go_on(uint32_t next, uint64_t end);
   // Where the file system stands that holds the segments.
   int dir() const { return dir_.get(); }
 
  private:
   explicit Segments(bool writable) : writable_(writable) {}
   Status start_new_locked();
+  Status sync_round();
   void release(const SegmentRange& range, bool recorded);
 
   static constexpr uint64_t kRoll = 64u << 20;  // start another beyond this
@@ -106,6 +114,7 @@ class Segments {
   const bool writable_;
   Fd dir_;
   FdCache fds_{64};
+  std::mutex sync_mutex_;  // one round of sync() at a time; before mutex_
   std::mutex mutex_;
   // By mutex_:
   uint32_t active_ = 0;  // 0: none yet
@@ -114,6 +123,7 @@ class Segments {
   std::vector<SegmentRange> claims_;
   std::atomic<uint64_t> allocated_ = 0;
   std::set<uint32_t> dirty_;
+  uint64_t failed_rounds_ = 0;  // of sync()
   std::set<uint32_t> removed_;  // numbers are never used again
   std::unordered_map<uint32_t, bool> mutable_;
 };

@@ -219,6 +219,9 @@ class State {
   uint64_t next_ino() const { return next_ino_; }
   uint32_t next_mark() const { return next_mark_; }
   uint32_t next_segment() const { return next_segment_; }
+  // Where the ranges on record of the segment before that end, as far as the
+  // present generation tells: what older ones hold was synced before it began.
+  uint64_t segment_end() const { return segment_end_; }
   uint64_t live_bytes() const { return live_bytes_; }
   // The sealed ranges of one segment: offset -> (length, hash).
   struct Seal {
@@ -311,6 +314,7 @@ class State {
   Status on(const TakeRecord& r);
   Status on(const ExtentRecord& r);
   Status on(const TruncateRecord& r);
+  void note_range(uint32_t segment, uint64_t end);
   Status on(const TouchRecord& r);
   Status on(const PinRecord& r);
   Status on(const SealRecord& r);
@@ -429,6 +433,7 @@ class State {
   uint32_t command_ = 0;
   uint32_t next_mark_ = 1;
   uint32_t next_segment_ = 1;
+  uint64_t segment_end_ = 0;
   uint32_t generation_ = 1;
   Position position_ = 0;
   uint64_t live_bytes_ = 0;

@@ -261,7 +261,7 @@ Status State::on(const TakeRecord& r) {
     body->has_base = true;
     body->base_hash = r.hash;
     live_bytes_ += r.base.size;
-    next_segment_ = std::max(next_segment_, r.segment + 1);
+    note_range(r.segment, r.at + r.base.size);
   }
   body->map.put({.offset = 0,
                  .length = r.base.size,
@@ -318,7 +318,7 @@ Status State::on(const ExtentRecord& r) {
                   .epoch = epoch_};
     if (r.where == Where::kSegment) {
       live_bytes_ += r.length;
-      next_segment_ = std::max(next_segment_, r.segment + 1);
+      note_range(r.segment, r.at + r.length);
     } else {
       extent.segment = 0;
       extent.at = 0;
@@ -367,8 +367,17 @@ Status State::on(const PinRecord& r) {
   body.base = {.segment = r.segment, .at = r.at, .length = body.lower.size};
   body.has_base = true;
   body.base_hash = r.hash;
-  next_segment_ = std::max(next_segment_, r.segment + 1);
+  note_range(r.segment, r.at + body.lower.size);
   return {};
+}
+
+void State::note_range(uint32_t segment, uint64_t end) {
+  if (segment >= next_segment_) {
+    next_segment_ = segment + 1;
+    segment_end_ = end;
+  } else if (segment + 1 == next_segment_) {
+    segment_end_ = std::max(segment_end_, end);
+  }
 }
 
 Status State::on(const SealRecord& r) {

@@ -230,7 +230,7 @@ Status State::on(const TableRecord& r) {
   epoch_ = r.epoch;
   command_ = r.command;
   next_mark_ = r.next_mark;
-  next_segment_ = std::max(next_segment_, r.next_segment);
+  if (r.next_segment > 0) note_range(r.next_segment - 1, 0);
   marks_ = r.marks;
   return {};
 }
@@ -267,7 +267,7 @@ void State::succeed(const State& present) {
   next_serial_ = std::max(next_serial_, present.next_serial_);
   next_ino_ = std::max(next_ino_, present.next_ino_);
   next_mark_ = std::max(next_mark_, present.next_mark_);
-  next_segment_ = std::max(next_segment_, present.next_segment_);
+  note_range(present.next_segment_ - 1, present.segment_end_);
   position_ = present.position_;
   generation_ = present.generation_;
   // Nothing that any mark has seen may be written in place.
@@ -291,7 +291,7 @@ void State::count_on(const State& older) {
   next_serial_ = std::max(next_serial_, older.next_serial_);
   next_ino_ = std::max(next_ino_, older.next_ino_);
   next_mark_ = std::max(next_mark_, older.next_mark_);
-  next_segment_ = std::max(next_segment_, older.next_segment_);
+  note_range(older.next_segment_ - 1, older.segment_end_);
   epoch_ = std::max(epoch_, older.epoch_ + 1);
   std::vector<Mark> own = std::exchange(marks_, older.marks_);
   marks_.insert(marks_.end(), own.begin(), own.end());

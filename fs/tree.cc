@@ -78,7 +78,7 @@ Status Tree::Impl::open() {
   notes_ = std::move(replayed->notes);
   read_only_ = replayed->damaged;
   cookie_seed_ = replayed->head.open.cookie_seed;
-  segments_->raise_next(state_.next_segment());
+  TRY(segments_->go_on(state_.next_segment(), state_.segment_end()));
   damaged_open_ = replayed->head.open;
   older_bytes_ = replayed->bytes - replayed->end.end;
   damaged_end_ = std::max(replayed->end.sequence, state_.position());

@@ -193,10 +193,10 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& asked) {
   {
     std::unique_lock lock(mutex_);
     add_needed(state_, needed);  // open files without a name, too
-    // What was allocated and is not yet on record.
+    last = segments_->seal_all();
+    // What was allocated and is not yet on record: asked for last, so that
+    // nothing comes to these segments afterwards.
     for (const SegmentRange& range : segments_->claimed()) needed.add(range);
-    segments_->seal_all();
-    last = segments_->next_number() - 1;
     if (!policy.dry_run) {
       // Marks that were taken meanwhile stay.
       for (const Mark& mark : state_.marks())

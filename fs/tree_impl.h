@@ -396,7 +396,8 @@ struct Tree::Impl {
   void start_pool();
   void stop_pool();
   void wake_pool();
-  Status work();  // everything that is queued
+  enum class Seal : uint8_t { kNow, kLater };
+  Status work(Seal when = Seal::kNow);  // everything that is queued
   // kLower: only what stands on lower bytes. kBase: whatever has no copy of its
   // base yet.
   enum class PinWhat { kLower, kBase };

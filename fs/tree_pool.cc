@@ -2,6 +2,7 @@
 // Slow work, in a thread of its own and never in a request's: pinning large
 // files, sealing what marks have frozen, giving dead ranges back, checkpoints.
 #include <algorithm>
+#include <chrono>
 
 #include "base/log.h"
 #include "base/sys_node.h"
@@ -21,22 +22,34 @@ constexpr size_t kSealBatch = 128;  // records a write
 // three files each: 1.4 MB).
 constexpr uint64_t kCheckpointIdle = 1u << 20;
 constexpr uint64_t kMostIdle = 8u << 20;
+constexpr auto kSealPause = std::chrono::seconds(1);
 
 }  // namespace
 
 void Tree::Impl::start_pool() {
   if (!options_.background || read_only_ || pool_.joinable()) return;
   pool_ = std::thread([this] {
+    using Clock = std::chrono::steady_clock;
+    // Commands may end in quick succession, and sealing syncs what they wrote:
+    // once for several.
+    Clock::time_point seal_at = Clock::now();
+    bool is_put_off = false;
     std::unique_lock lock(pool_mutex_);
     while (!pool_stop_) {
       if (!pool_work_) {
-        pool_wake_.wait(lock);
+        if (!is_put_off)
+          pool_wake_.wait(lock);
+        else if (pool_wake_.wait_until(lock, seal_at) ==
+                 std::cv_status::timeout)
+          pool_work_ = true;
         continue;
       }
       pool_work_ = false;
       lock.unlock();
-      if (auto done = work(); !done)
+      is_put_off = Clock::now() < seal_at;
+      if (auto done = work(is_put_off ? Seal::kLater : Seal::kNow); !done)
         log::warn("background work: {}", done.error().text());
+      if (!is_put_off) seal_at = Clock::now() + kSealPause;
       lock.lock();
     }
   });
@@ -76,7 +89,7 @@ Status Tree::Impl::pin_all() {
   return result;
 }
 
-Status Tree::Impl::work() {
+Status Tree::Impl::work(Seal when) {
   Status result = pin_all();
   std::lock_guard one(work_mutex_);
   TRY(writable());
@@ -86,7 +99,7 @@ Status Tree::Impl::work() {
     std::shared_ptr<void> freed = state_.take_let_go();
     lock.unlock();  // first: it may be large
   }
-  TRY(seal());
+  if (when == Seal::kNow) TRY(seal());
   TRY(reclaim(false));
   TRY(gc_if_due());
   TRY(checkpoint_if_due());
@@ -186,6 +199,9 @@ Status Tree::Impl::pin(Serial serial, PinWhat what) {
     return fail(Code::kDrift, "{} was modified in the real tree", path);
   }
   segments_->note_written(whole.segment);
+  // The record may reach the disk by itself, and then the copy stands for bytes
+  // that were there for good.
+  TRY(segments_->sync());
   std::unique_lock io(body->io);
   std::unique_lock lock(mutex_);
   const Held* node = state_.find(serial);
@@ -201,7 +217,9 @@ Status Tree::Impl::pin(Serial serial, PinWhat what) {
   return {};
 }
 
-// Hashes what the last mark froze. From then on a flipped bit is found.
+// Hashes what the last mark froze. From then on a flipped bit is found. What is
+// hashed is on the disk before: else a loss of power, which may take what
+// nobody synced, would look like damage.
 Status Tree::Impl::seal() {
   struct Range {
     uint32_t segment;
@@ -237,6 +255,7 @@ Status Tree::Impl::seal() {
   // After every command: most have written nothing, and the block is a
   // megabyte to clear.
   if (ranges.empty()) return {};
+  TRY(segments_->sync());
   std::vector<std::byte> block(kSealStep);
   std::vector<Record> records;
   for (size_t i = 0; i < ranges.size(); ++i) {
