@@ -7,8 +7,9 @@
 //
 // Telling can block (the kernel takes the directory's lock, or waits for a page
 // that is being read), so it happens in threads of its own, never in a reader
-// and never under a lock. One more thread starts when all are stuck, up to a
-// bound: a page that waits for a hung lower file delays nobody else.
+// and never under a lock. One thread tells as long as it gets on; when it does
+// not, another takes its place, up to a bound: a page that waits for a hung
+// lower file delays nobody else.
 //
 // What is told while older requests are being served is told once more when
 // those have been answered: their answers may carry the old state, and a cached
@@ -38,7 +39,7 @@ class Notifier {
     // As ReaderPool has them.
     std::function<uint64_t()> tick;
     std::function<uint64_t()> oldest_busy;
-    int most_threads = 4;
+    int most_threads = 64;
   };
   explicit Notifier(Options options);
   ~Notifier();
@@ -69,7 +70,10 @@ class Notifier {
     uint64_t tick;
   };
   void run();
-  void repeat_due();  // mutex_ held
+  // With mutex_ held:
+  void repeat_due();
+  void keep_spare();
+  bool gets_on(std::unique_lock<std::mutex>& lock);
 
   Options options_;
   mutable std::mutex mutex_;  // protects all below; never held while telling

@@ -58,13 +58,6 @@ Link* not_from_base(Held& node, const Held& dir, std::string_view name) {
 
 }  // namespace
 
-bool is_discard(const BaseChange& change) {
-  return !change.from && change.now && change.before &&
-         identity_of(*change.now) == identity_of(*change.before) &&
-         fingerprint_of(*change.now) == fingerprint_of(*change.before) &&
-         same_time(change.now->ctime, change.before->ctime);
-}
-
 State::BaseIndex State::base_index(const BaseMapRecord& r) const {
   BaseIndex index;
   for (const BaseChange& change : r.changes)
@@ -481,6 +474,17 @@ void State::rebase(const BaseMapRecord& r) {
     else
       base_removed(change, index);
     if (!change.from) read_elsewhere(change, index);
+  }
+  // Other names of a discarded file that stay held are a file of their own from
+  // now on (its content was taken before, Tree::settle): as the same one it
+  // would be found at the discarded name again.
+  for (const BaseChange& change : r.changes) {
+    size_t at = 0;
+    Held* node = is_discard(change) ? edit(by_identity(*change.now)) : nullptr;
+    if (node != nullptr && node->is_touched() && !node->links.empty() &&
+        node->body && !node->body->map.has_lower() &&
+        find_path(change.path, &at) != node)
+      own_alone(*node);
   }
   for (auto& [path, deleted] : left)
     if (!index.committed.contains(path) || is_gone(path, index))

@@ -5,6 +5,13 @@
 
 namespace stoplog::fs {
 
+bool is_discard(const BaseChange& change) {
+  return !change.from && change.now && change.before &&
+         identity_of(*change.now) == identity_of(*change.before) &&
+         fingerprint_of(*change.now) == fingerprint_of(*change.before) &&
+         same_time(change.now->ctime, change.before->ctime);
+}
+
 // Its base is gone: all that it took from there is its own now.
 void State::own_wholly(Held& node) {
   const sys::Stat& st = *node.base;
@@ -37,11 +44,19 @@ void State::still_to_go(const Held& node, const std::string& origin) {
                                        .content = {}});
 }
 
-// The same for a file with content of its own.
+// The same for a file with content of its own. What the base has at its names
+// is hidden by it from now on, and another file.
 void State::own_alone(Held& node) {
   for (Link& link : node.links) {
-    if (link.from != LinkFrom::kMoved) continue;
-    still_to_go(node, link.origin);
+    if (link.from == LinkFrom::kMoved) {
+      still_to_go(node, link.origin);
+    } else if (auto path = link.from == LinkFrom::kDerived ? base_path(link)
+                                                           : std::nullopt) {
+      still_to_go(node, *path);
+      Deleted& hidden = deleted_[*path];
+      if (node.body && node.body->has_base) hidden.content = node.body->base;
+      link.shadows = true;
+    }
     link.from = LinkFrom::kNew;
     link.origin.clear();
   }

@@ -30,6 +30,54 @@ uint32_t shown_nlink(const NodeView& v, uint32_t lower) {
   return static_cast<uint32_t>(std::max<int64_t>(n, 0));
 }
 
+mode_t without_privileges(mode_t mode) {
+  mode &= ~static_cast<mode_t>(S_ISUID);
+  if ((mode & S_IXGRP) != 0) mode &= ~static_cast<mode_t>(S_ISGID);
+  return mode;
+}
+
+// All attributes, as ones that the draft set itself.
+Record set_all(const Attributes& now) {
+  return SetAttrRecord{.serial = now.serial,
+                       .own = kOwnAll,
+                       .by_user = true,
+                       .mode = now.attr.mode & 07777,
+                       .uid = now.attr.uid,
+                       .gid = now.attr.gid,
+                       .atime = now.attr.atime,
+                       .mtime = now.attr.mtime,
+                       .ctime = now.attr.ctime};
+}
+
+Record xattrs_now(Attributes& now) {
+  return XattrRecord{.serial = now.serial,
+                     .xattrs = std::move(now.xattrs),
+                     .ctime = now.attr.ctime};
+}
+
+void set_in(Attr& attr, const SetAttr& set) {
+  const timespec now = sys::coarse_now();
+  if ((set.set & kSetMode) != 0) attr.mode = set.mode & 07777;
+  if ((set.set & kSetUid) != 0) attr.uid = set.uid;
+  if ((set.set & kSetGid) != 0) attr.gid = set.gid;
+  if ((set.set & kSetAtime) != 0) attr.atime = set.atime;
+  if ((set.set & kSetMtime) != 0) attr.mtime = set.mtime;
+  if ((set.set & kSetAtimeNow) != 0) attr.atime = now;
+  if ((set.set & kSetMtimeNow) != 0) attr.mtime = now;
+  attr.ctime = (set.set & kSetCtime) != 0 ? set.ctime : now;
+}
+
+// False: there is no access ACL that a new mode would change.
+bool keep_acl(Xattrs& xattrs, mode_t mode) {
+  auto it = xattrs.find(std::string(kAclAccess));
+  if (it == xattrs.end()) return false;
+  auto acl = parse_acl(it->second);
+  if (!acl) return false;
+  chmod_acl(*acl, mode);
+  it->second = encode_acl(*acl);
+  return true;
+}
+
 }  // namespace
 
 Result<Attr> Tree::Impl::compose(const NodeView& v, Source& source,
@@ -135,31 +183,63 @@ Status Tree::Impl::clear_privileges(NodeId id) {
   }
   Source source{};
   Attr attr = TRY(compose(view, source));
-  mode_t mode = attr.mode & 07777;
-  mode_t kept = mode & ~static_cast<mode_t>(S_ISUID);
-  if ((mode & S_IXGRP) != 0) kept &= ~static_cast<mode_t>(S_ISGID);
   Xattrs xattrs = TRY(xattrs_of(view));
   bool had_caps = xattrs.erase("security.capability") > 0;
-  if (kept == mode && !had_caps) return {};
+  if (without_privileges(attr.mode) == attr.mode && !had_caps) return {};
+  return change_attributes(id, With::kXattrs, [](Attributes& now) {
+    const mode_t before = now.attr.mode;
+    now.attr.mode = without_privileges(before);
+    now.attr.ctime = sys::coarse_now();
+    std::vector<Record> records;
+    if (now.attr.mode != before) records.push_back(set_all(now));
+    if (now.xattrs.erase("security.capability") > 0)
+      records.push_back(xattrs_now(now));
+    return Result<std::vector<Record>>(std::move(records));
+  });
+}
+
+Status Tree::Impl::change_attributes(NodeId id, With with,
+                                     const AttrChange& change) {
+  constexpr int kTries = 16;
+  for (int left = kTries;; --left) {
+    Status done = change_attributes_once(id, with, change);
+    if (done || done.error().err() != ESTALE || left == 0) return done;
+  }
+}
+
+Status Tree::Impl::change_attributes_once(NodeId id, With with,
+                                          const AttrChange& change) {
   TRY(hold(id));
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+  }
+  Attributes now;
+  Source source{};
+  now.attr = TRY(compose(view, source));
+  if (with == With::kXattrs) now.xattrs = TRY(xattrs_of(view));
   std::unique_lock lock(mutex_);
   const Held* node = TRY(held_now(id));
-  timespec now = sys::coarse_now();
-  std::vector<Record> records;
-  if (kept != mode)
-    records.push_back(SetAttrRecord{.serial = node->serial,
-                                    .own = kOwnAll,
-                                    .by_user = true,
-                                    .mode = kept,
-                                    .uid = attr.uid,
-                                    .gid = attr.gid,
-                                    .atime = attr.atime,
-                                    .mtime = attr.mtime,
-                                    .ctime = now});
-  if (had_caps)
-    records.push_back(XattrRecord{
-        .serial = node->serial, .xattrs = std::move(xattrs), .ctime = now});
-  return append(std::move(records));
+  if (turns_ != view.turn || node->own != view.own ||
+      (node->flags & kXattrsOwn) != (view.flags & kXattrsOwn))
+    return fail_errno(ESTALE);
+  // What is the draft's own may have moved since: a page is written back while
+  // another program calls chmod.
+  now.serial = node->serial;
+  if ((node->own & kOwnMode) != 0) {
+    now.attr.mode = node->mode;
+    now.attr.uid = node->uid;
+    now.attr.gid = node->gid;
+  }
+  if ((node->own & kOwnTimes) != 0) {
+    now.attr.atime = node->atime;
+    now.attr.mtime = node->mtime;
+  }
+  if (with == With::kXattrs && (node->flags & kXattrsOwn) != 0)
+    now.xattrs = node->xattrs;
+  std::vector<Record> records = TRY(change(now));
+  return records.empty() ? Status() : append(std::move(records));
 }
 
 Result<Entry> Tree::setattr(NodeId node, const SetAttr& set,
@@ -172,52 +252,17 @@ Result<Entry> Tree::setattr(NodeId node, const SetAttr& set,
                               kSetMtime | kSetCtime | kSetAtimeNow |
                               kSetMtimeNow;
   if ((set.set & kAttrs) == 0) return t.entry_of(node);
-  TRY(t.hold(node));
-  NodeView view;
-  {
-    std::shared_lock lock(t.mutex_);
-    view = TRY(t.view_of(node));
-  }
-  Source source{};
-  Attr attr = TRY(t.compose(view, source));
-  timespec now = sys::coarse_now();
-  std::optional<Xattrs> changed;
-  if ((set.set & kSetMode) != 0) {
-    attr.mode = set.mode & 07777;
-    // An access ACL must go on saying what the mode says.
-    Xattrs xattrs = TRY(t.xattrs_of(view));
-    if (auto it = xattrs.find(std::string(kAclAccess)); it != xattrs.end())
-      if (auto acl = parse_acl(it->second)) {
-        chmod_acl(*acl, attr.mode);
-        it->second = encode_acl(*acl);
-        changed = std::move(xattrs);
-      }
-  }
-  if ((set.set & kSetUid) != 0) attr.uid = set.uid;
-  if ((set.set & kSetGid) != 0) attr.gid = set.gid;
-  if ((set.set & kSetAtime) != 0) attr.atime = set.atime;
-  if ((set.set & kSetMtime) != 0) attr.mtime = set.mtime;
-  if ((set.set & kSetAtimeNow) != 0) attr.atime = now;
-  if ((set.set & kSetMtimeNow) != 0) attr.mtime = now;
-  attr.ctime = (set.set & kSetCtime) != 0 ? set.ctime : now;
-  {
-    std::unique_lock lock(t.mutex_);
-    Serial serial = TRY(t.held_now(node))->serial;
-    std::vector<Record> records{SetAttrRecord{.serial = serial,
-                                              .own = kOwnAll,
-                                              .by_user = true,
-                                              .mode = attr.mode & 07777,
-                                              .uid = attr.uid,
-                                              .gid = attr.gid,
-                                              .atime = attr.atime,
-                                              .mtime = attr.mtime,
-                                              .ctime = attr.ctime}};
-    if (changed)
-      records.push_back(XattrRecord{.serial = serial,
-                                    .xattrs = std::move(*changed),
-                                    .ctime = attr.ctime});
-    TRY(t.append(std::move(records)));
-  }
+  // An access ACL must go on saying what the mode says.
+  const bool is_mode = (set.set & kSetMode) != 0;
+  TRY(t.change_attributes(node,
+                          is_mode ? Impl::With::kXattrs : Impl::With::kAttr,
+                          [&](Attributes& now) -> Result<std::vector<Record>> {
+                            set_in(now.attr, set);
+                            std::vector<Record> records{set_all(now)};
+                            if (is_mode && keep_acl(now.xattrs, now.attr.mode))
+                              records.push_back(xattrs_now(now));
+                            return records;
+                          }));
   return t.entry_of(node);
 }
 

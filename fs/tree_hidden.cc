@@ -14,9 +14,10 @@ std::optional<Deleted> Tree::Impl::hidden_at(NodeId parent,
   std::shared_lock lock(mutex_);
   const Live* dir = get(parent);
   const Held* held = dir ? state_.find(dir->serial) : nullptr;
-  if (held == nullptr || State::child(*held, name) != Serial{0})
+  if (held == nullptr || State::child(*held, name).value_or(0) != 0)
     return std::nullopt;
-  auto origin = state_.origin_of(*held);
+  // In a directory that was removed and made anew it is the same path.
+  auto origin = held->base ? state_.origin_of(*held) : state_.path_of(*held);
   if (!origin) return std::nullopt;
   path = join_path(*origin, name);
   auto hidden = state_.deleted().find(path);
@@ -37,8 +38,7 @@ Status Tree::Impl::take_hidden(NodeId parent, const std::string& name) {
   std::string path;
   auto hidden = hidden_at(parent, name, path);
   if (!hidden) return {};
-  FdHandle dir = TRY(lower_dir(parent));
-  Fd fd = TRY(sys::open_quiet(dir->get(), name, O_RDONLY | O_NONBLOCK));
+  Fd fd = TRY(open_deep_quiet(base_->get(), path, O_RDONLY | O_NONBLOCK));
   auto is_same = [&]() -> Result<bool> {
     sys::Stat now = TRY(sys::fstat(fd.get()));
     return identity_of(now) == identity_of(hidden->base) &&

@@ -367,7 +367,8 @@ Status Tree::Impl::take(NodeId id) {
 
 // Files that the draft shows under another name than their base's, and not by
 // a mere rename: a commit of what stands at the base's name, without them,
-// would take their content away. They get content of their own before it.
+// would take their content away. They get content of their own before it. So do
+// files of several names, which a discard of one of them parts.
 Status Tree::Impl::take_strays() {
   std::vector<std::pair<Serial, std::string>> strays;
   {
@@ -379,7 +380,8 @@ Status Tree::Impl::take_strays() {
       bool elsewhere = std::ranges::any_of(node->links, [](const Link& link) {
         return link.from != LinkFrom::kDerived;
       });
-      if (!origin || !path || !elsewhere) continue;
+      bool parts = node->links.size() > 1 && node->is_touched();
+      if (!origin || !path || !(elsewhere || parts)) continue;
       size_t link = 0;
       // It kept its number when a commit of this draft put another file there
       // (3: a number of another device); the undo of that would replace it.

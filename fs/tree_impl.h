@@ -100,6 +100,14 @@ struct NodeView {
   uint64_t size = 0, allocated = 0;  // of the body
   // Untouched: identity.
   Identity identity;
+  uint64_t turn = 0;  // Impl::turns_ when it was taken
+};
+
+// What a change of attributes begins with: those that show now.
+struct Attributes {
+  Serial serial = 0;
+  Attr attr;
+  Xattrs xattrs;  // only where they were asked for
 };
 
 struct Tree::Impl {
@@ -209,6 +217,13 @@ struct Tree::Impl {
                        const sys::Stat* lower = nullptr);
   Status clear_privileges(NodeId id);
   Result<Xattrs> xattrs_of(const NodeView& view);
+  // Holds the node and appends what `change` makes of its attributes, which is
+  // called with mutex_ held: nothing can come between what it sees and what it
+  // says. Called once more when a rollback or a commit came before that lock.
+  using AttrChange = std::function<Result<std::vector<Record>>(Attributes&)>;
+  enum class With : uint8_t { kAttr, kXattrs };
+  Status change_attributes(NodeId id, With with, const AttrChange& change);
+  Status change_attributes_once(NodeId id, With with, const AttrChange& change);
 
   // --- names (tree_names.cc) ---
   struct NewNode {
@@ -356,6 +371,7 @@ struct Tree::Impl {
   // By mutex_:
   State state_;
   std::shared_ptr<Journal> journal_;
+  uint64_t turns_ = 0;  // how often it went back, or got another base
   std::deque<Live> slots_;
   std::vector<Slot> free_;
   std::unordered_multimap<uint64_t, Slot> by_name_;

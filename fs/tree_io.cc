@@ -16,6 +16,21 @@ namespace {
 constexpr uint64_t kMaxSize = INT64_MAX;
 constexpr uint64_t kCopyStep = 1u << 20;
 
+bool is_full(const Error& error) {
+  return error.err() == ENOSPC || error.err() == EDQUOT;
+}
+
+// A program sees EIO; whoever looks after the draft is told which file it is.
+Error damage_of(Tree::Impl& t, NodeId id, Error error) {
+  std::string path;
+  {
+    std::shared_lock lock(t.mutex_);
+    if (const Live* live = t.get(id)) path = t.draft_path(*live).value_or("");
+  }
+  t.note_drift(id, "what is held of it is damaged on disk");
+  return std::move(error).context(path);
+}
+
 }  // namespace
 
 Status Tree::Impl::read_segment(uint32_t segment, uint64_t at,
@@ -128,7 +143,11 @@ Result<size_t> Tree::read(NodeId node, uint64_t offset,
   uint64_t size = view.body->map.size();
   if (offset >= size) return 0;
   out = out.first(std::min<uint64_t>(out.size(), size - offset));
-  TRY(t.read_pieces(*view.body, node, offset, out));
+  Status got = t.read_pieces(*view.body, node, offset, out);
+  io.unlock();
+  if (!got && got.error().code() == Code::kCorrupt)
+    return std::unexpected(damage_of(t, node, std::move(got).error()));
+  TRY(std::move(got));
   t.read_bytes_ += out.size();
   return out.size();
 }
@@ -163,9 +182,18 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   TRY(t.check_change(node, "write", nullptr));
   if (offset > kMaxSize || data.size() > kMaxSize - offset)
     return fail_errno(EFBIG);
-  return t.change_body(node, [&](const BodyPtr& body) {
-    return t.write_to(body, node, offset, data, flags);
-  });
+  auto put = [&] {
+    return t.change_body(node, [&](const BodyPtr& body) {
+      return t.write_to(body, node, offset, data, flags);
+    });
+  };
+  auto done = put();
+  if (done || !flags.writeback || !is_full(done.error())) return done;
+  // Nobody waits for this page who could be told.
+  if (make_room()) done = put();
+  if (!done && is_full(done.error()))
+    t.note_drift(node, "stores through a mapping were lost: no room was left");
+  return done;
 }
 
 Result<size_t> Tree::Impl::write_to(const BodyPtr& body, NodeId node,

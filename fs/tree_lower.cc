@@ -9,6 +9,35 @@
 #include "fs/tree_impl.h"
 
 namespace stoplog::fs {
+namespace {
+
+bool is_absent(const Error& error) {
+  return error.err() == ENOENT || error.err() == ENOTDIR ||
+         error.err() == ELOOP;
+}
+
+// A commit moves in the real tree what the draft had moved, and says so when
+// all of it is done. Until then a node is not where it came from but where the
+// draft shows it. ENOENT: it is not there either.
+Result<Fd> open_where_shown(Tree::Impl& t, NodeId id, std::string_view origin,
+                            const Identity& identity, int flags) {
+  std::string path;
+  {
+    std::shared_lock lock(t.mutex_);
+    const Live* live = t.get(id);
+    auto shown = live != nullptr ? t.draft_path(*live) : std::nullopt;
+    if (!shown || *shown == origin) return fail_errno(ENOENT);
+    path = std::move(*shown);
+  }
+  Fd fd =
+      TRY((flags & O_PATH) != 0 ? open_deep(t.base_->get(), path, flags)
+                                : open_deep_quiet(t.base_->get(), path, flags));
+  if (!(identity_of(TRY(sys::fstat(fd.get()))) == identity))
+    return fail_errno(ENOENT);
+  return fd;
+}
+
+}  // namespace
 
 // An O_PATH fd of the directory's lower side. ENOENT: it has none (any more).
 Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
@@ -36,10 +65,13 @@ Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
     }
   }
   auto fd = open_deep(base_->get(), path, O_PATH | O_DIRECTORY);
+  if (!fd && !is_absent(fd.error()))
+    return std::unexpected(std::move(fd).error());
+  if (!fd || !(identity_of(TRY(sys::fstat(fd->get()))) == identity))
+    if (auto there =
+            open_where_shown(*this, id, path, identity, O_PATH | O_DIRECTORY))
+      return dir_fds_.put(id, std::move(*there));
   if (!fd) {
-    int err = fd.error().err();
-    if (err != ENOENT && err != ENOTDIR && err != ELOOP)
-      return std::unexpected(std::move(fd).error());
     note_drift(id, "the directory is gone from the real tree");
     return fail_errno(ENOENT);
   }
@@ -90,6 +122,7 @@ Status Tree::Impl::list_lower(NodeId dir, int fd, const DirVisitor& visit) {
 
 Result<Fd> Tree::Impl::lower_open(NodeId id, int flags) {
   std::string path;
+  Identity identity;
   {
     std::shared_lock lock(mutex_);
     const Live* live = get(id);
@@ -97,11 +130,18 @@ Result<Fd> Tree::Impl::lower_open(NodeId id, int flags) {
     auto found = lower_path(*live);
     if (!found) return fail_errno(ENOENT);
     path = std::move(*found);
+    const Held* node = live->serial != 0 ? state_.find(live->serial) : nullptr;
+    identity = node != nullptr && node->base
+                   ? identity_of(*node->base)
+                   : Identity{live->dev, live->lower_ino, live->btime};
   }
   if (options_.base_shows && options_.base_shows(path) == Shown::kNothing)
     return fail_errno(ENOENT);
-  return (flags & O_PATH) != 0 ? open_deep(base_->get(), path, flags)
-                               : open_deep_quiet(base_->get(), path, flags);
+  auto fd = (flags & O_PATH) != 0 ? open_deep(base_->get(), path, flags)
+                                  : open_deep_quiet(base_->get(), path, flags);
+  if (fd || !is_absent(fd.error())) return fd;
+  auto there = open_where_shown(*this, id, path, identity, flags);
+  return there ? std::move(there) : std::move(fd);
 }
 
 // One more of the names of an untouched file with several links leads to it:

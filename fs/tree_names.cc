@@ -99,7 +99,11 @@ Result<Tree::Impl::Target> Tree::Impl::target_at(NodeId parent,
       if (const Held* node = state_.find(*serial)) target.mode = node->mode;
       return target;
     }
-    if (!held->base) return target;
+    if (!held->base) {
+      // The directory may itself be one that was removed and made anew.
+      target.gone = !state_.deleted().empty();
+      return target;
+    }
   }
   auto st = lower_child(parent, name);
   if (!st && st.error().err() == ENOENT) return target;

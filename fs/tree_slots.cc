@@ -373,6 +373,7 @@ Result<NodeView> Tree::Impl::view_of(NodeId id) const {
   view.rule = live->rule;
   view.unlinked = live->unlinked;
   view.links = live->links;
+  view.turn = turns_;
   if (live->serial == 0) {
     view.has_base = true;
     view.identity = {live->dev, live->lower_ino, live->btime};

@@ -220,6 +220,7 @@ Result<Mark> Tree::rollback(Position to) {
     }
     TRY(whole ? t.start_generation(*target) : t.start_from(to));
     t.read_only_ = false;
+    ++t.turns_;
     if (target)
       t.become(std::move(*target), out);
     else
@@ -421,6 +422,7 @@ Result<Mark> Tree::commit_base(Position reviewed,
       if (change.from) t.tell_name(*change.from, out);
     }
     TRY(t.append(std::move(records)));
+    ++t.turns_;
     mark = t.state_.marks().back();
     for (Slot slot = 1; slot < t.slots_.size(); ++slot)
       if (t.slots_[slot].used && t.slots_[slot].serial != 0)
@@ -436,6 +438,8 @@ Result<Mark> Tree::commit_base(Position reviewed,
                      .node = t.id_of(t.by_serial_[s.dir]),
                      .name = s.name});
     }
+    // What was given back may be a name of a file that is known by another.
+    t.check_names(out);
     t.dir_fds_.clear();
     t.file_fds_.clear();
     std::lock_guard leaf(t.listings_mutex_);

@@ -18,6 +18,42 @@ bool is_empty_name(std::string_view name) {
   return name == "user." || name == "security.";
 }
 
+struct NewXattr {
+  std::string_view name, value;
+  int flags;
+  const Acl* acl;  // null: none
+};
+
+// An access ACL changes the mode along, in a record of its own.
+Status put_xattr(Attributes& now, const NewXattr& set,
+                 std::vector<Record>& records) {
+  const std::string key(set.name);
+  if ((set.flags & XATTR_CREATE) != 0 && now.xattrs.contains(key))
+    return fail_errno(EEXIST);
+  if ((set.flags & XATTR_REPLACE) != 0 && !now.xattrs.contains(key))
+    return fail_errno(ENODATA);
+  now.attr.ctime = sys::coarse_now();
+  bool keep = true;
+  if (set.acl != nullptr && set.name == kAclAccess) {
+    AclMode mode = mode_of_acl(*set.acl);
+    keep = !mode.minimal;  // then the mode bits say it all
+    records.push_back(SetAttrRecord{.serial = now.serial,
+                                    .own = kOwnAll,
+                                    .by_user = true,
+                                    .mode = (now.attr.mode & 07000) | mode.mode,
+                                    .uid = now.attr.uid,
+                                    .gid = now.attr.gid,
+                                    .atime = now.attr.atime,
+                                    .mtime = now.attr.mtime,
+                                    .ctime = now.attr.ctime});
+  }
+  if (keep)
+    now.xattrs[key] = set.value;
+  else
+    now.xattrs.erase(key);
+  return size_of(now.xattrs) > kMostTotal ? fail_errno(ENOSPC) : Status();
+}
+
 }  // namespace
 
 size_t size_of(const Xattrs& xattrs) {
@@ -91,50 +127,24 @@ Status Tree::setxattr(NodeId node, std::string_view name,
     acl = TRY(parse_acl(value));
     if (acl->empty()) return removexattr(node, name);
   }
-  TRY(t.hold(node));
-  NodeView view;
   {
     std::shared_lock lock(t.mutex_);
-    view = TRY(t.view_of(node));
+    const mode_t mode = TRY(t.view_of(node)).mode;
+    if (name == kAclDefault && !S_ISDIR(mode)) return fail_errno(EACCES);
+    if (acl && S_ISLNK(mode)) return fail_errno(EOPNOTSUPP);
   }
-  if (name == kAclDefault && !S_ISDIR(view.mode)) return fail_errno(EACCES);
-  if (acl && S_ISLNK(view.mode)) return fail_errno(EOPNOTSUPP);
-  Xattrs xattrs = TRY(t.xattrs_of(view));
-  std::string key(name);
-  if ((flags & XATTR_CREATE) != 0 && xattrs.contains(key))
-    return fail_errno(EEXIST);
-  if ((flags & XATTR_REPLACE) != 0 && !xattrs.contains(key))
-    return fail_errno(ENODATA);
-  Source source{};
-  Attr attr = TRY(t.compose(view, source));
-  timespec now = sys::coarse_now();
-  std::vector<Record> records;
-  bool keep = true;
-  if (acl && name == kAclAccess) {
-    AclMode mode = mode_of_acl(*acl);
-    keep = !mode.minimal;  // then the mode bits say it all
-    records.push_back(SetAttrRecord{.serial = view.serial,
-                                    .own = kOwnAll,
-                                    .by_user = true,
-                                    .mode = (attr.mode & 07000) | mode.mode,
-                                    .uid = attr.uid,
-                                    .gid = attr.gid,
-                                    .atime = attr.atime,
-                                    .mtime = attr.mtime,
-                                    .ctime = now});
-  }
-  if (keep)
-    xattrs[key] = value;
-  else
-    xattrs.erase(key);
-  const size_t bytes = size_of(xattrs);
-  if (bytes > kMostTotal) return fail_errno(ENOSPC);
-  records.push_back(XattrRecord{
-      .serial = view.serial, .xattrs = std::move(xattrs), .ctime = now});
-  std::unique_lock lock(t.mutex_);
-  if (TRY(t.held_now(node))->serial != view.serial) return fail_errno(ESTALE);
-  TRY(t.charge_beside(bytes));
-  return t.append(std::move(records));
+  return t.change_attributes(
+      node, Impl::With::kXattrs,
+      [&](Attributes& now) -> Result<std::vector<Record>> {
+        std::vector<Record> records;
+        TRY(put_xattr(now, {name, value, flags, acl ? &*acl : nullptr},
+                      records));
+        TRY(t.charge_beside(size_of(now.xattrs)));
+        records.push_back(XattrRecord{.serial = now.serial,
+                                      .xattrs = std::move(now.xattrs),
+                                      .ctime = now.attr.ctime});
+        return records;
+      });
 }
 
 Status Tree::removexattr(NodeId node, std::string_view name) {
@@ -145,18 +155,20 @@ Status Tree::removexattr(NodeId node, std::string_view name) {
     std::shared_lock lock(t.mutex_);
     view = TRY(t.view_of(node));
   }
-  Xattrs xattrs = TRY(t.xattrs_of(view));
-  if (xattrs.erase(std::string(name)) == 0) {
-    // Removing an ACL that is not there is no error, as on ext4.
-    if (name == kAclAccess || name == kAclDefault) return {};
-    return fail_errno(ENODATA);
-  }
-  TRY(t.hold(node));
-  std::unique_lock lock(t.mutex_);
-  const Held* held = TRY(t.held_now(node));
-  return t.append({XattrRecord{.serial = held->serial,
-                               .xattrs = std::move(xattrs),
-                               .ctime = sys::coarse_now()}});
+  const std::string key(name);
+  // Removing an ACL that is not there is no error, as on ext4.
+  const bool may_lack = name == kAclAccess || name == kAclDefault;
+  // What is not there makes the node no held one.
+  if (!TRY(t.xattrs_of(view)).contains(key))
+    return may_lack ? Status() : fail_errno(ENODATA);
+  return t.change_attributes(
+      node, Impl::With::kXattrs,
+      [&](Attributes& now) -> Result<std::vector<Record>> {
+        if (now.xattrs.erase(key) == 0 && !may_lack) return fail_errno(ENODATA);
+        return std::vector<Record>{XattrRecord{.serial = now.serial,
+                                               .xattrs = std::move(now.xattrs),
+                                               .ctime = sys::coarse_now()}};
+      });
 }
 
 }  // namespace stoplog::fs

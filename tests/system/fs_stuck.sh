@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A lower that hangs (here: the mount of a daemon that stands still, as of a
-# server that is away) hangs its own files and nobody else's.
+# server that is away) hangs its own files and nobody else's, however many wait
+# for it.
 . "$(dirname "$0")/lib.sh" || exit 1
 . "$TOP/tests/fs/mount.sh"
 needs_fuse
@@ -10,7 +11,7 @@ try() { timeout -s KILL "${PATIENCE:-60}" "$@"; }
 stuck() {
   local b=$T/b m=$T/m
   mkdir -p "$T/far/sub" "$b/slow" "$b/near"
-  for i in $(seq 20); do echo "far $i" >"$T/far/sub/f$i"; done
+  for i in $(seq 120); do echo "far $i" >"$T/far/sub/f$i"; done
   for i in $(seq 50); do echo "near $i" >"$b/near/f$i"; done
   mkdir "$T/slow.draft"
   mkfifo "$T/words"
@@ -20,11 +21,15 @@ stuck() {
   local far=$!
   eventually grep -q ready "$T/far-said"
   fs_mount "$b" "$m" --way "$1"
+  # The draft's own in a directory that will hang; nobody knows its name then.
+  echo own >"$m/slow/sub/own"
+  fs_unmount
+  fs_mount "$b" "$m" --way "$1"
   same 'far 1' "$(cat "$m/slow/sub/f1")"
   same 'near 1' "$(cat "$m/near/f1")"
   kill -STOP "$far"
   local waiting=()
-  for i in $(seq 2 15); do
+  for i in $(seq 2 115); do
     cat "$m/slow/sub/f$i" >"$T/got$i" 2>/dev/null &
     waiting+=($!)
   done
@@ -33,6 +38,7 @@ stuck() {
   # Reads, listings, new files, edits on both sides, marks, all elsewhere.
   for i in $(seq 2 50); do same "near $i" "$(try cat "$m/near/f$i")"; done
   same 50 "$(try ls "$m/near" | wc -l)"
+  same own "$(try cat "$m/slow/sub/own")"
   for i in $(seq 10); do try cp "$m/near/f$i" "$m/near/g$i"; done
   try mv "$m/near/g1" "$m/g1"
   try sh -c "echo more >>'$m/near/f1'"
@@ -41,7 +47,7 @@ stuck() {
   case $(fs_ask mark x) in *[!0-9]* | '') fail 'no mark' ;; esac
   kill -CONT "$far"
   wait "${waiting[@]}"
-  for i in $(seq 2 15); do same "far $i" "$(cat "$T/got$i")"; done
+  for i in $(seq 2 115); do same "far $i" "$(cat "$T/got$i")"; done
   fs_unmount
   echo quit >&7
   wait "$far"

@@ -223,6 +223,31 @@ TEST_CASE("a file deleted and made anew keeps the base that was deleted") {
   CHECK(text_of(view_of(f).changes["made"].before) == "old");
 }
 
+TEST_CASE("a directory deleted and made anew keeps the bases in it") {
+  TreeFixture f;
+  f.base.mkdir("d/e");
+  f.base.write("d/e/x", "old");
+  f.base.write("d/y", "old");
+  f.open();
+  for (const char* name : {"d/e/x", "d/y"}) CHECK(f.unlink(name) == 0);
+  for (const char* name : {"d/e", "d"}) CHECK(f.rmdir(name) == 0);
+  for (const char* name : {"d", "d/e"}) CHECK(f.mkdir(name) == 0);
+  CHECK(f.create("d/e/x", "new") == 0);
+  CHECK(f.create("d/other", "new") == 0);
+  CHECK(f.rename("d/other", "d/y") == 0);
+  for (const char* name : {"d/e/x", "d/y"}) f.base.write(name, "theirs");
+  for (int i = 0; i < 2; ++i) {
+    auto v = view_of(f);
+    for (const char* name : {"d/e/x", "d/y"}) {
+      INFO(name);
+      CHECK(text_of(v.changes[name].before) == "old");
+      CHECK(text_of(v.changes[name].after) == "new");
+      CHECK(v.changes[name].drift);
+    }
+    f.reopen();
+  }
+}
+
 TEST_CASE(
     "a base file moved over another deletes the one and changes the other") {
   TreeFixture f;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <limits>
+#include <thread>
 
 #include "catch_shim.h"
 #include "fs/watch.h"
@@ -71,6 +72,39 @@ TEST_CASE("what is queued at the end is still told") {
   notifier.start();
   notifier.stop();
   CHECK(kernel.count() == 100);
+}
+
+// The kernel waits for a page that a hung file is to fill. What was pushed with
+// it, or comes after it, cannot wait for that.
+TEST_CASE("notifications that hang delay no other") {
+  constexpr size_t kHung = 20;
+  Kernel kernel;
+  std::atomic<bool> hangs{true};
+  Notifier::Options options = kernel.options();
+  auto tell = options.send;
+  options.send = [&](const Invalidation& what) {
+    while (what.name == "hung" && hangs)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    tell(what);
+  };
+  Notifier notifier(std::move(options));
+  notifier.start();
+  std::vector<Invalidation> what(kHung, named("hung"));
+  what.push_back(named("a"));
+  notifier.push(what);
+  CHECK_FALSE(notifier.drain(50));
+  for (int i = 0; i < 2000 && kernel.count() < 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(kernel.count() == 1);
+  Invalidation later = named("b");
+  notifier.push(std::span(&later, 1));
+  for (int i = 0; i < 2000 && kernel.count() < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  hangs = false;
+  REQUIRE(notifier.drain(20000));
+  REQUIRE(kernel.count() == kHung + 2);
+  CHECK(kernel.told[0] == "a");
+  CHECK(kernel.told[1] == "b");
 }
 
 TEST_CASE("only file systems known to report changes are trusted") {

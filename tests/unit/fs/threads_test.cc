@@ -178,3 +178,58 @@ TEST_CASE("a write that a rollback overtakes is not refused as stale") {
   CHECK(f.tree->recovery_notes().empty());
   CHECK(f.read("file") == "as it was");
 }
+
+// Each of these sets a part and keeps the rest: which rest is that of after the
+// rollback, not the one that it saw before.
+TEST_CASE("attributes that a rollback took away do not come back by utimens") {
+  TreeFixture f;
+  f.base.write("low", "low");
+  f.open();
+  f.create("file", "text");
+  REQUIRE(f.tree->setxattr(f.at("low"), "user.kept", "kept", 0, f.caller));
+  Position mark = f.tree->mark(MarkKind::kNamed, 0, "")->position;
+  std::atomic<bool> stop{false};
+  std::atomic<int> calls{0}, refused{0};
+  auto work = [&](NodeId id, unsigned seed) {
+    while (!stop) {
+      Status done;
+      if (seed % 4 < 2) {
+        SetAttr set{.set = kSetMtime};
+        set.mtime.tv_sec = 1000;
+        auto entry = f.tree->setattr(id, set, f.caller);
+        if (!entry) done = std::unexpected(entry.error());
+      } else {
+        done = f.tree->setxattr(id, "user.other", "x", 0, f.caller);
+      }
+      ++calls;
+      if (!done) ++refused;
+    }
+  };
+  const NodeId ids[] = {f.at("file"), f.at("low")};
+  int mode_back = 0, xattr_back = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 4; ++t) threads.emplace_back(work, ids[t % 2], t);
+    for (int i = 0; i < 40; ++i) {
+      for (NodeId id : ids) {
+        REQUIRE(
+            f.tree->setattr(id, {.set = kSetMode, .mode = 04711}, f.caller));
+        REQUIRE(f.tree->setxattr(id, "user.gone", "gone", 0, f.caller));
+      }
+      int seen = calls;
+      while (calls < seen + 8) std::this_thread::yield();
+      REQUIRE(f.tree->rollback(mark));
+      seen = calls;
+      while (calls < seen + 8) std::this_thread::yield();
+      for (NodeId id : ids) {
+        if ((f.tree->getattr(id)->attr.mode & 07777) != 0644) ++mode_back;
+        if (f.tree->getxattr(id, "user.gone")) ++xattr_back;
+      }
+    }
+    stop = true;
+  }
+  CHECK(refused == 0);
+  CHECK(mode_back == 0);
+  CHECK(xattr_back == 0);
+  CHECK(f.tree->getxattr(ids[1], "user.kept"));
+}

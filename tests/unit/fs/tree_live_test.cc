@@ -248,3 +248,31 @@ TEST_CASE("rules hide mask deny and protect by every route") {
   CHECK(told.denials.size() > 5);
   CHECK(f.tree->stats().denials == told.denials.size());
 }
+
+// A commit moves all that was approved, and says so afterwards.
+TEST_CASE("what a commit has moved can be read before the draft is told") {
+  TreeFixture f;
+  f.base.mkdir("d/e");
+  f.base.write("d/e/x", "text");
+  f.base.write("a", "plain");
+  stdfs::create_symlink("target", f.base / "d/sym");
+  f.open();
+  CHECK(f.rename("d", "moved") == 0);
+  CHECK(f.rename("a", "b") == 0);
+  f.at("moved/e");
+  f.forget_all();
+  stdfs::rename(f.base / "d", f.base / "moved");
+  stdfs::rename(f.base / "a", f.base / "b");
+  // The kernel's cache is not asked here; neither is one of ours.
+  f.tree->lower_changed_everywhere();
+  CHECK(f.list("moved") == "e sym");
+  CHECK(f.list("moved/e") == "x");
+  CHECK(f.read("moved/e/x") == "text");
+  CHECK(f.read("b") == "plain");
+  CHECK(f.tree->readlink(f.at("moved/sym")).value_or("") == "target");
+  // Another file in its place is not taken for it.
+  stdfs::rename(f.base / "b", f.base / "kept");
+  f.base.write("b", "somebody's");
+  f.tree->lower_changed_everywhere();
+  CHECK(f.read("b") != "somebody's");
+}
