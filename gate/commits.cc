@@ -66,9 +66,13 @@ namespace {
 Result<std::string> commit_bytes(int state, uint64_t number) {
   Fd dir = TRY(open_commits(state));
   auto bytes = sys::read_file(dir.get(), record_name(number), kMaxRecord);
-  if (!bytes && bytes.error().err() == ENOENT)
-    return fail(Code::kUsage, "there is no commit {}", number);
-  return bytes;
+  if (bytes || bytes.error().err() != ENOENT) return bytes;
+  if (number > 0 && number < TRY(next_commit_number(state)))
+    return fail(Code::kUsage,
+                "commit {} is kept no longer (gate.undo_size), and can no "
+                "longer be undone",
+                number);
+  return fail(Code::kUsage, "there is no commit {}", number);
 }
 
 }  // namespace

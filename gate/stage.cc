@@ -23,6 +23,11 @@ std::string name_text(const std::string& place) {
   size_t slash = place.rfind('/');
   return slash == std::string::npos ? place : place.substr(slash + 1);
 }
+std::string where(const StagePlace& place) {
+  if (place.in_state) return "cannot make the stage";
+  return "cannot make the stage in " +
+         (place.dir.is_root() ? "the workspace" : quote_name(place.dir.str()));
+}
 constexpr size_t kRun = 32;
 bool is_top(const StageOp& op) {
   return op.place.find('/') == std::string::npos;
@@ -118,7 +123,7 @@ Status StageSet::make_one(uint32_t stage) {
     name = std::string(kTreeStagePrefix) + id_;
   }
   int parent = place.in_state ? pending_ : top.get();
-  TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
+  TRY_CTX(disk_.mkdirat(parent, name, 0700), where(place));
   if (!place.in_state) {
     sys::Stat stat = TRY(sys::fstat(parent));
     place.ino = stat.ino;
@@ -225,7 +230,7 @@ Status StageSet::restore_one(uint32_t stage) {
     name = std::string(kTreeStagePrefix) + id_;
   }
   int parent = place.in_state ? pending_ : top.get();
-  TRY_CTX(disk_.mkdirat(parent, name, 0700), "cannot make the stage");
+  TRY_CTX(disk_.mkdirat(parent, name, 0700), where(place));
   dirs_[stage] = TRY(disk_.openat(parent, name, O_RDONLY | O_DIRECTORY));
   return {};
 }
@@ -253,8 +258,11 @@ Status StageSet::remove() {
     }
     auto top = disk_.open_dir(root_, place.dir);
     if (!top) continue;
+    std::string name = std::string(kTreeStagePrefix) + id_;
+    // Never made where nothing may be written, and nothing removed either.
+    if (!TRY(disk_.statat(top->get(), name))) continue;
     Fd dir = TRY(sys::openat(top->get(), ".", O_RDONLY | O_DIRECTORY));
-    TRY(disk_.remove_tree(dir.get(), std::string(kTreeStagePrefix) + id_));
+    TRY(disk_.remove_tree(dir.get(), name));
   }
   return {};
 }

@@ -159,6 +159,19 @@ mounted() {
   sl undo >/dev/null
   same 'old old' "$(cat f m/f | xargs)"
   test ! -e m/n
+  # One that may not be written to is named, and nothing is left to clear up.
+  sl run --quiet -- sh -c 'echo new >m/f; echo new >f'
+  sl approve --all >/dev/null
+  mount -o remount,ro m
+  exits 6 sl commit 2>"$T/err"
+  grep -q 'stage in m: Read-only' "$T/err" || fail "no name: $(cat "$T/err")"
+  ! grep -q 'temporary files' "$T/err" || fail "$(cat "$T/err")"
+  sl status >"$T/out" 2>&1
+  ! grep -q interrupted "$T/out" || fail "$(cat "$T/out")"
+  same 'old old' "$(cat f m/f | xargs)"
+  mount -o remount,rw m
+  sl commit >/dev/null
+  same 'new new' "$(cat f m/f | xargs)"
 }
 mounted
 

@@ -136,6 +136,10 @@ TEST_CASE("undo takes no more than it may and the oldest are named before") {
   CHECK(second->gone == std::vector<uint64_t>{1, 2});
   CHECK(second->next.empty());
   CHECK(*list_commits(state) == std::vector<uint64_t>{3, 4});
+  CHECK(read_commit(state, 2).error().text().find("kept no longer") !=
+        std::string::npos);
+  CHECK(read_commit(state, 5).error().text().find("no commit 5") !=
+        std::string::npos);
   // With room again, nobody goes; the newest never does.
   CHECK(trim_undo(state, *site.store, 1 << 20)->gone.empty());
   CHECK(trim_undo(state, *site.store, 1)->next == std::vector<uint64_t>{3});
