@@ -159,21 +159,25 @@ struct Header {
   uint64_t length = 0;  // of the header itself
 };
 
-Result<Header> read_header(const ObjectDecoder::Source& source) {
-  std::vector<std::byte> bytes(kFixed);
-  if (source.length < kFixed + kCheck ||
-      TRY(sys::pread_full(source.fd, bytes, source.offset)) != kFixed)
-    return corrupt("too short");
-  if (read_le(bytes.data(), 4) != kMagic) return corrupt("bad magic");
-  uint64_t count = read_le(bytes.data() + 4, 4);
+// `first`: what the source begins with, all of it or a good part.
+Result<Header> read_header(const ObjectDecoder::Source& source,
+                           std::span<const std::byte> first) {
+  if (first.size() < kFixed + kCheck) return corrupt("too short");
+  if (read_le(first.data(), 4) != kMagic) return corrupt("bad magic");
+  uint64_t count = read_le(first.data() + 4, 4);
   Header header;
-  header.size = read_le(bytes.data() + 8, 8);
+  header.size = read_le(first.data() + 8, 8);
   header.length = kFixed + count * 16 + kCheck;
   if (count > kMaxRanges || header.length > source.length)
     return corrupt("bad header");
-  bytes.resize(header.length);
-  if (TRY(sys::pread_full(source.fd, bytes, source.offset)) != bytes.size())
-    return corrupt("too short");
+  std::vector<std::byte> whole;
+  if (header.length > first.size()) {
+    whole.resize(header.length);
+    if (TRY(sys::pread_full(source.fd, whole, source.offset)) != whole.size())
+      return corrupt("too short");
+    first = whole;
+  }
+  auto bytes = first.first(header.length);
   auto body = std::span(bytes).first(bytes.size() - kCheck);
   if (xxh3_64(body) != read_le(bytes.data() + body.size(), 8))
     return corrupt("header check");
@@ -239,14 +243,20 @@ class Placer {
 Status ObjectDecoder::decode(const Source& source, const Sha256Digest& want,
                              const std::function<Status(uint64_t)>& size,
                              const ContentSink& sink) {
-  Header header = TRY(read_header(source));
+  if (!zstd_) zstd_ = std::make_unique<Zstd>();
+  // Of a small one that is all.
+  size_t begun = std::min<uint64_t>(zstd_->in.size(), source.length);
+  auto first = std::span(zstd_->in).first(begun);
+  if (TRY(sys::pread_full(source.fd, first, source.offset)) != begun)
+    return corrupt("too short");
+  Header header = TRY(read_header(source, first));
   TRY(size(header.size));
   Placer placer(header, sink);
-  if (!zstd_) zstd_ = std::make_unique<Zstd>();
   ZSTD_DCtx_reset(zstd_->context, ZSTD_reset_session_only);
-  uint64_t at = header.length;
+  uint64_t at = std::max<uint64_t>(header.length, begun);
   size_t more = 1;
-  ZSTD_inBuffer in{zstd_->in.data(), 0, 0};
+  ZSTD_inBuffer in{zstd_->in.data(), begun,
+                   std::min<size_t>(header.length, begun)};
   while (more != 0) {
     if (in.pos == in.size) {
       size_t take = std::min<uint64_t>(zstd_->in.size(), source.length - at);

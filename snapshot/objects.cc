@@ -106,6 +106,15 @@ Status ObjectStore::load_packs() {
 
 Result<std::optional<ObjectStore::Place>> ObjectStore::find(
     const Sha256Digest& id) {
+  auto in_packs = [&]() -> std::optional<Place> {
+    for (const auto& [name, reader] : readers_)
+      if (const PackEntry* entry = reader.find(id))
+        return Place{reader.fd(), entry->offset, entry->length};
+    return std::nullopt;
+  };
+  // Known packs first, which costs no call; the directory is read again only
+  // for an id that is nowhere else.
+  if (auto place = in_packs()) return place;
   auto bucket =
       sys::openat(loose_.get(), loose_bucket(id), O_RDONLY | O_DIRECTORY);
   if (bucket) {
@@ -117,15 +126,8 @@ Result<std::optional<ObjectStore::Place>> ObjectStore::find(
     }
     if (file.error().err() != ENOENT) return std::unexpected(file.error());
   }
-  // Known packs first; the directory is read again only for an id that none of
-  // them has.
-  for (bool again : {false, true}) {
-    if (again) TRY(load_packs());
-    for (const auto& [name, reader] : readers_)
-      if (const PackEntry* entry = reader.find(id))
-        return Place{reader.fd(), entry->offset, entry->length};
-  }
-  return std::nullopt;
+  TRY(load_packs());
+  return in_packs();
 }
 
 Result<ObjectStore::Place> ObjectStore::find_or_fail(const Sha256Digest& id) {
