@@ -4,7 +4,7 @@
 //
 //   LeaseCalls calls;
 //   TRY(sys::take_read_lease(fd));
-//   TRY(sys::call_process(fd));     // threads may end before their leases
+//   TRY(sys::call_process(fd, ::getpid()));  // a thread may end before
 //   if (calls.take()) ...           // somebody waits, or did
 //
 // A flag and no system call. One at a time in a process; any thread asks. Not

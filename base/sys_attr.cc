@@ -47,7 +47,9 @@ Status take_read_lease(int fd) {
   return done(::fcntl(fd, F_SETLEASE, F_RDLCK));
 }
 
-Status call_process(int fd) { return done(::fcntl(fd, F_SETOWN, ::getpid())); }
+Status call_process(int fd, pid_t process) {
+  return done(::fcntl(fd, F_SETOWN, process));
+}
 
 bool holds_read_lease(int fd) { return ::fcntl(fd, F_GETLEASE) == F_RDLCK; }
 

@@ -27,8 +27,8 @@ Status path_set_mtime(int path_fd, const timespec& mtime);
 // asked for it back sends SIGURG, which is ignored by default, to the thread
 // that took it, if that still is.
 Status take_read_lease(int fd);
-// To whichever thread of the process there is.
-Status call_process(int fd);
+// To whichever thread of the process there is, which is ours.
+Status call_process(int fd, pid_t process);
 // False when somebody waits for it, or it is gone.
 bool holds_read_lease(int fd);
 

@@ -177,7 +177,8 @@ Status Disk::set_attributes(int path_fd, const Node& node,
     for (const auto& [name, value] : TRY(fs::read_xattrs(path_fd))) {
       if (node.xattrs.contains(name)) continue;
       TRY(step("removexattr"));
-      (void)sys::path_removexattr(path_fd, name);
+      Status gone = sys::path_removexattr(path_fd, name);
+      if (!gone && gone.error().err() != ENODATA) miss("absence of " + name);
     }
     for (const auto& [name, value] : node.xattrs) {
       TRY(step("setxattr"));

@@ -10,6 +10,7 @@
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
 #include "diff/git_split_index.h"
+#include "fs/beneath.h"
 #include "gate/git_paths.h"
 #include "gate/git_undo.h"
 #include "gate/select_items.h"
@@ -80,7 +81,8 @@ std::vector<RelPath> GitRule::locks() const {
 
 Result<std::optional<Standing>> GitRule::real(const RelPath& path) const {
   auto dir = disk_.open_dir(root_, path.parent());
-  if (!dir) return std::nullopt;
+  if (!dir && fs::is_absence(dir.error())) return std::nullopt;
+  if (!dir) return std::unexpected(std::move(dir.error()));
   return disk_.look(dir->get(), std::string(path.name()), true);
 }
 

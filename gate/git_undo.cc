@@ -10,6 +10,7 @@
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
 #include "diff/git_split_index.h"
+#include "fs/beneath.h"
 #include "gate/git_paths.h"
 #include "snapshot/content_digest.h"
 
@@ -93,7 +94,8 @@ std::vector<RelPath> GitUndo::locks(const std::vector<Item>& items) {
 
 Result<std::optional<Standing>> GitUndo::real(const RelPath& path) const {
   auto dir = disk_.open_dir(root_, path.parent());
-  if (!dir) return std::nullopt;
+  if (!dir && fs::is_absence(dir.error())) return std::nullopt;
+  if (!dir) return std::unexpected(std::move(dir.error()));
   return disk_.look(dir->get(), std::string(path.name()), true);
 }
 

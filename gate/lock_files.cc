@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/escape.h"
+#include "fs/beneath.h"
 #include "gate/pending.h"
 
 namespace stoplog::gate {
@@ -51,7 +52,10 @@ Status take_locks(const Ground& ground, const Disk& disk, Pending& pending,
   for (const RelPath& path : ground.locks) {
     auto dir = disk.open_dir(ground.root, path.parent());
     // No directory for it yet: then nobody has a ref there either.
-    if (!dir) continue;
+    if (!dir && fs::is_absence(dir.error())) continue;
+    if (!dir)
+      return std::unexpected(
+          std::move(dir.error()).context(quote_name(path.str())));
     for (int i = 0;; ++i) {
       Status made = make_lock(disk, dir->get(), std::string(path.name()));
       if (made) break;
@@ -73,7 +77,8 @@ Status release_locks(const Ground& ground, const Disk& disk, Pending& pending) {
   if (locks.empty()) return {};
   for (const RelPath& path : locks) {
     auto dir = disk.open_dir(ground.root, path.parent());
-    if (!dir) continue;
+    if (!dir && fs::is_absence(dir.error())) continue;
+    if (!dir) return std::unexpected(std::move(dir.error()));
     std::string name(path.name());
     auto mark = sys::read_file(dir->get(), name, 4096);
     if (mark && *mark == kLockMark) TRY(disk.unlinkat(dir->get(), name));

@@ -183,15 +183,17 @@ bool is_late(const Item& item, const sys::Stat& now) {
 }  // namespace
 
 // The commit is on record. What was written to an old file after it was packed
-// is kept beside it, and named in a warning; the others go.
-Status keep_late_writes(const Ground& ground, const Disk& disk,
-                        const SwitchRecord& record, const StageSet& stages,
-                        CommitRecord& commit) {
+// is kept beside it; the others go.
+Result<std::vector<Left>> keep_late_writes(const Ground& ground,
+                                           const Disk& disk,
+                                           const SwitchRecord& record,
+                                           const StageSet& stages) {
   constexpr size_t kRun = 32;
   std::vector<const LiveOp*> old;
   for (const LiveOp& live : record.ops) {
     const Item& item = record.items[live.op.item];
-    if (holds_old(live) && item.old->is_file() && item.old_stat)
+    if (holds_old(live) && item.old->is_file() && item.old_stat &&
+        stages.fd(live.stage) >= 0)
       old.push_back(&live);
   }
   std::vector<char> late(old.size());
@@ -208,6 +210,7 @@ Status keep_late_writes(const Ground& ground, const Disk& disk,
                      }
                      return {};
                    }));
+  std::vector<Left> kept;
   for (size_t i = 0; i < old.size(); ++i) {
     if (!late[i]) continue;
     Guard guard = TRY(Guard::take(disk, stages.fd(old[i]->stage),
@@ -218,9 +221,9 @@ Status keep_late_writes(const Ground& ground, const Disk& disk,
               "replaced",
               TRY(ground.objects->put(content))};
     TRY(note_kept(ground.state, disk, left));
-    commit.warnings.push_back(left.text());
+    kept.push_back(std::move(left));
   }
-  return {};
+  return kept;
 }
 
 Status tidy_up(const Ground& ground, const Disk& disk, Pending& pending,

@@ -57,9 +57,11 @@ Result<CommitRecord> finish(const Ground& ground, const Disk& disk,
                             std::vector<Left> left,
                             const std::set<RelPath>& untouched,
                             const std::set<uint32_t>& lost);
-Status keep_late_writes(const Ground& ground, const Disk& disk,
-                        const SwitchRecord& record, const StageSet& stages,
-                        CommitRecord& commit);
+// Old files go; those that were written to after they were packed are kept.
+Result<std::vector<Left>> keep_late_writes(const Ground& ground,
+                                           const Disk& disk,
+                                           const SwitchRecord& record,
+                                           const StageSet& stages);
 // The stage and the pending records go; the commit is on record by then.
 Status tidy_up(const Ground& ground, const Disk& disk, Pending& pending,
                StageSet& stages, const CommitRecord& commit);

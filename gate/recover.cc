@@ -146,6 +146,7 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
     // It was done: only tidying up was left.
     report.what = RecoverReport::What::kForward;
     report.record = TRY(read_commit(ground.state, record.meta.number));
+    report.left = TRY(keep_late_writes(ground, disk, record, stages));
     TRY(tidy_up(ground, disk, pending, stages, *report.record));
     return report;
   }

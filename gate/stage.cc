@@ -257,7 +257,8 @@ Status StageSet::remove() {
       continue;
     }
     auto top = disk_.open_dir(root_, place.dir);
-    if (!top) continue;
+    if (!top && fs::is_absence(top.error())) continue;
+    if (!top) return std::unexpected(std::move(top.error()));
     std::string name = std::string(kTreeStagePrefix) + id_;
     // Never made where nothing may be written, and nothing removed either.
     if (!TRY(disk_.statat(top->get(), name))) continue;

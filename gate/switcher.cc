@@ -274,7 +274,12 @@ Status Switcher::change_in_place(const LiveOp& live, int dir,
   Fd fd = TRY(disk_.openat(dir, name, O_PATH));
   if (gate::identity_of(TRY(sys::fstat(fd.get()))) != live.old_id)
     return saved(live);
-  return disk_.set_attributes(fd.get(), *item(live).fresh, nullptr, nullptr);
+  std::vector<std::string> missed;
+  TRY(disk_.set_attributes(fd.get(), *item(live).fresh, nullptr, &missed));
+  for (const std::string& what : missed)
+    warnings_.push_back(quote_name(live.op.path.str()) + ": " + what +
+                        " could not be set");
+  return {};
 }
 
 Status Switcher::perform(const LiveOp& live) {

@@ -98,6 +98,8 @@ class Switcher {
     bool linked = false;  // it has its second name in the stage
   };
   const std::vector<Aside>& asides() const { return asides_; }
+  // What perform() could not set, for a person.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   void release_asides() { asides_.clear(); }
 
  private:
@@ -201,12 +203,14 @@ class Switcher {
   };
   std::optional<OpenFiles> leave_;   // outlives held_
   std::optional<LeaseCalls> calls_;  // as long as anything is held
+  pid_t process_ = 0;
   std::vector<Held> held_;
   size_t next_held_ = 0;
   size_t max_parents_;
   // Items whose old file left under a guard: nobody can write to it any more.
   std::set<size_t> sealed_;
   std::vector<Aside> asides_;
+  std::vector<std::string> warnings_;
   // What is within each staged directory, when that was asked for first.
   std::optional<std::map<std::string, Members>> members_;
   // Items staged as links of files in the real tree, and whose file it is.

@@ -2,6 +2,7 @@
 // What can be done before the first rename and after the last. See
 // gate/switcher.h.
 #include <linux/fs.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -123,7 +124,7 @@ Status Switcher::hold_one(const LiveOp& live, int dir, Guard& guard) const {
     return {};
   guard = TRY(std::move(taken));
   if (identity_of(guard.stat()) == live.old_id) {
-    if (guard.holds()) TRY(sys::call_process(guard.fd()));
+    if (guard.holds()) TRY(sys::call_process(guard.fd(), process_));
     return compare_held(live, guard);
   }
   guard = {};
@@ -142,6 +143,7 @@ Status Switcher::hold() {
     if (held.size() < room && can_hold(live)) held.push_back({&live, {}});
   leave_->reserve(root_, held.size() + kSpare);
   calls_.emplace();
+  process_ = ::getpid();
   TRY(parallel_for(runs_of(held.size()), 0, [&](size_t run) -> Status {
     if (calls_->any()) return {};
     Fd dir;

@@ -64,6 +64,8 @@ class Transaction {
     if (!switched)
       return std::unexpected(take_back(switcher, std::move(switched.error())));
     if (timing != nullptr) timing->switched = Clock::now() - start;
+    record_.warnings.insert(record_.warnings.end(), switcher.warnings().begin(),
+                            switcher.warnings().end());
     watch_.settle(disk_, ground_.root, record_.dirs);
     Status synced = stages_->sync();
     if (!synced)
@@ -73,7 +75,12 @@ class Transaction {
     auto record = finish(ground_, disk_, record_, *stages_, {}, {}, {});
     if (!record)
       return std::unexpected(take_back(switcher, std::move(record.error())));
-    Status tidy = keep_late_writes(ground_, disk_, record_, *stages_, *record);
+    Status tidy = [&]() -> Status {
+      for (const Left& late :
+           TRY(keep_late_writes(ground_, disk_, record_, *stages_)))
+        record->warnings.push_back(late.text());
+      return {};
+    }();
     if (tidy) tidy = tidy_up(ground_, disk_, *pending_, *stages_, *record);
     if (!tidy)
       record->warnings.push_back(

@@ -191,7 +191,10 @@ approvals() {
     (.change | startswith("sha256:")) and (.set | startswith("sha256:")) and
     (.user | length > 0) and (.time | length > 0)' "$plan" >/dev/null ||
     fail "what is recorded: $(cat "$plan")"
+  same false "$(sl status --json | jq .stale)"
   sl run --quiet -- sh -c 'echo later >>n'
+  same true "$(sl status --json | jq .stale)"
+  sl status 2>&1 | grep -q 'approved changed since' || fail "not said: $(sl status 2>&1)"
   exits 3 sl commit 2>"$T/err"
   grep -q 'since they were approved: n' "$T/err" || fail "$(cat "$T/err")"
   same a "$(cat a)"
@@ -237,6 +240,11 @@ approvals() {
   sl reject r --reason 'numbers stay numbers'
   sl run --quiet -- cat /run/stoplog/rejections >"$T/notes"
   grep -q 'r: numbers stay numbers' "$T/notes" || fail "$(cat "$T/notes")"
+  # One that was told to no daemon is there in the next.
+  kill "$(sl drafts --json | jq '.drafts[] | select(.current).daemon')"
+  eventually sh -c '"$STOPLOG" drafts --json | jq -e "[.drafts[] | select(.current).daemon] == [null]" >/dev/null'
+  sl reject w --reason 'nor this' >/dev/null
+  prints 'w: nor this' sl run --quiet -- cat /run/stoplog/rejections
   sl run --quiet -- sh -c 'echo >/run/stoplog/rejections' 2>/dev/null &&
     fail 'the notes can be written inside'
   sl run --quiet -- sh -c 'seq 1 9 >r'

@@ -148,3 +148,35 @@ TEST_CASE("special files come and go with a commit") {
     REQUIRE(::mknod((d + "/null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0);
   there_and_back(site);
 }
+
+// A change of attributes alone is made in place, without a stage.
+TEST_CASE("what cannot be set in place is told") {
+  Site site;
+  put(site.ws + "/f", "text", 0644);
+  std::string give = "chown -R 65533:65533 " + site.top;
+  if (::geteuid() == 0) REQUIRE(::system(give.c_str()) == 0);
+  pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::geteuid() == 0 && (::setresgid(65533, 65533, 65533) != 0 ||
+                             ::setresuid(65533, 65533, 65533) != 0))
+      ::_exit(10);
+    Item item;
+    item.path = *RelPath::parse("f");
+    item.old = (*Disk().look(site.root.get(), "f", true))->node;
+    item.fresh = item.old;
+    item.fresh->mode = 0600;
+    item.fresh->uid = 0;
+    auto result = transact(site.ground(), {item}, CommitMeta{});
+    if (!result) ::_exit(11);
+    ::_exit(result->warnings.size() == 1 &&
+                    result->warnings[0].find("f: owner 0:") == 0
+                ? 0
+                : 12);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 0);
+  struct stat st{};
+  ::stat((site.ws + "/f").c_str(), &st);
+  CHECK((st.st_mode & 07777) == 0600);
+}

@@ -237,6 +237,38 @@ TEST_CASE("a lock file is left by nobody who died") {
   }
 }
 
+TEST_CASE("a lock that cannot be looked at is not taken for free or for gone") {
+  // Each time that the directory of a lock is opened, once; what fails is tried
+  // again by the next command.
+  for (int k = 1;; ++k) {
+    Repo repo;
+    put(repo.draft + "/a.txt", "two\n");
+    repo.git(repo.draft, "commit -q -am second");
+    repo.look();
+    int opened = 0;
+    bool failed = false;
+    Disk disk([&](const char* call) {
+      if (call != std::string_view("openat2") || ++opened != k) return 0;
+      failed = true;
+      return EMFILE;
+    });
+    Ground ground = repo.ground(&disk);
+    auto result = gate::commit(
+        {.ground = ground, .set = &repo.set, .plan = &repo.plan, .meta = {}});
+    REQUIRE(recover(repo.ground()));
+    INFO("opening " << k << ": " << (result ? "done" : result.error().text()));
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(repo.ws + "/.git"))
+      CHECK(!entry.path().string().ends_with(".lock"));
+    bool is_new = repo.git(repo.ws, "rev-parse HEAD") ==
+                  repo.git(repo.draft, "rev-parse HEAD");
+    CHECK(is_new == result.has_value());
+    CHECK(get(repo.ws + "/a.txt") == (is_new ? "two\n" : "one\n"));
+    repo.check_clean();
+    if (!failed) break;
+  }
+}
+
 TEST_CASE("lock files belong to refs and the index alone") {
   CHECK(git_lock_for(path(".git/HEAD")) == path(".git/HEAD.lock"));
   CHECK(git_lock_for(path("x/.git/refs/heads/a")) ==

@@ -317,6 +317,42 @@ TEST_CASE("a program that found a file before it left and writes to it later") {
     }
 }
 
+TEST_CASE("a late write is kept when the commit died tidying up") {
+  for (Shape shape : {Shape::kEdit, Shape::kDelete}) {
+    Site site("/dev/shm");
+    make(site, shape, "dir/f");
+    auto items = site.items();
+    Editor editor(site.ws + "/dir/f", true);
+    editor.find();
+    pid_t pid = ::fork();
+    if (pid == 0) {
+      int packs = 0;
+      bool done = false;
+      Disk disk([&](const char* call) {
+        // The record is on the disk, and the old files are about to go.
+        if (done) ::kill(::getpid(), SIGKILL);
+        packs += call == std::string_view("pack");
+        done = packs == 2 && call == std::string_view("syncfs");
+        return 0;
+      });
+      (void)transact(site.ground(&disk), items, CommitMeta{});
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFSIGNALED(status));
+    editor.go_on();
+    REQUIRE(!editor.waits());
+    auto recovered = recover(site.ground());
+    REQUIRE(recovered);
+    CHECK(recovered->what == RecoverReport::What::kForward);
+    CHECK(recovered->text().find("dir/f") != std::string::npos);
+    CHECK(findable(site, recovered->text()).find("save 1.") !=
+          std::string::npos);
+    site.check_clean();
+  }
+}
+
 TEST_CASE("a directory on its way is kept when its name is taken meanwhile") {
   bool kept_beside = false;
   for (int k = 1;; ++k) {
