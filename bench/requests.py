@@ -14,12 +14,12 @@ from bed import sh
 
 
 class Counted:
-    def __init__(self, fsd, lower, at):
+    def __init__(self, fsd, lower, at, switches=()):
         self.at = at
         for part in ("draft", "m"):
             os.makedirs(os.path.join(at, part))
         self.process = subprocess.Popen(
-            [fsd, "--base", lower, "--draft", f"{at}/draft", "--mount", f"{at}/m"],
+            [fsd, "--base", lower, "--draft", f"{at}/draft", "--mount", f"{at}/m", *switches],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "ready\n":
             raise OSError(f"{fsd} does not serve {at}")

@@ -20,6 +20,7 @@ import launch
 import program
 import report
 import requests
+import switches
 import tail
 import timeline
 import views
@@ -75,7 +76,8 @@ def parse(argv):
 
 def make_lowers(place, options):
     lowers = {"source": make_tree(os.path.join(place, "source"), options.files),
-              "project": make_project(os.path.join(place, "project"))}
+              "project": make_project(os.path.join(place, "project"),
+                                      8 if options.quick else 24)}
     os.makedirs(os.path.join(place, "big"))
     sh("dd", "if=/dev/urandom", f"of={place}/big/big", "bs=1M", f"count={options.big_lower_mib}")
     lowers["big"] = os.path.join(place, "big")
@@ -166,6 +168,8 @@ def measure(options, place, samples, missing):
     order = [v.name for v in views.ALL]
     for key, found in samples.items():
         samples[key] = {n: found[n] for n in order if n in found}
+    if not options.only or options.only in "switches":
+        switches.measure(options, place, lowers["source"], samples, missing)
     if not options.only or options.only in "launch":
         launch.measure(options, place, samples, missing)
     if not options.only or options.only in "program":
@@ -224,10 +228,11 @@ def main_files(options):
     begin = time.time()
     with bed(options.on) as place:
         (tail.measure if options.tail else measure)(options, place, samples, missing)
-    apart = ("launch", "mount", "program", "timeline")
+    apart = ("launch", "mount", "program", "switches", "timeline")
     groups = {"tail" if options.tail else "files":
               {k: v for k, v in samples.items() if k[0] not in apart},
               "mount": {k: v for k, v in samples.items() if k[0] == "mount"},
+              "switches": {k: v for k, v in samples.items() if k[0] == "switches"},
               "program": {k: v for k, v in samples.items() if k[0] == "program"},
               "timeline": {k: v for k, v in samples.items() if k[0] == "timeline"},
               "launch": {k: v for k, v in samples.items() if k[0] == "launch"}}

@@ -267,12 +267,15 @@ Result<std::unique_ptr<MountServer>> MountServer::create(Tree& tree,
 Status MountServer::start() {
   Impl* self = impl_.get();
   self->tree.start();
-  auto polled = sys::clone_fuse_device(self->mounted.device.get());
+  Result<Fd> polled = self->options.polls
+                          ? sys::clone_fuse_device(self->mounted.device.get())
+                          : fail_errno(ENOSYS);
   if (polled && sys::set_nonblocking(polled->get(), true))
     self->polled = std::move(*polled);
   self->pool = std::make_unique<ReaderPool>(ReaderPool::Options{
       .device = fuse_session_fd(self->session),
       .polled = self->polled.get(),
+      .least = self->options.least_readers,
       .is_large = [](auto bytes) { return wire::Raw(bytes).is_large(); },
       .serve = [self](const ReaderPool::Request& r) { self->serve(r); }});
   self->notifier = std::make_unique<Notifier>(Notifier::Options{

@@ -38,6 +38,11 @@ struct ServeOptions {
   IdMap ids = IdMap::identity();
   bool watch = true;          // off: answers about the real tree live a second
   uint64_t most_watches = 0;  // 0: a quarter of the user's
+  // Off for comparisons only (bench/switches.py): readers that poll before they
+  // sleep; OPEN and OPENDIR refused once, so that they are not asked again.
+  bool polls = true;
+  bool refuses_opens = true;
+  int least_readers = 1;
   bool rings = true;  // io_uring where the kernel offers it (fs/mount_ring.h)
   Observer* observer = nullptr;  // drift and denials; may be null
   // One line each, never more than a few a second. Null: stderr.

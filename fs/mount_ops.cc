@@ -154,8 +154,13 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char* name,
   });
 }
 
-void op_open(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
-  fuse_reply_err(req, ENOSYS);
+void op_open(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
+  if (impl(req).options.refuses_opens) {
+    fuse_reply_err(req, ENOSYS);
+    return;
+  }
+  file->keep_cache = 1;
+  fuse_reply_open(req, file);
 }
 
 }  // namespace

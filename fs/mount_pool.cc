@@ -164,7 +164,8 @@ void ReaderPool::note_taken(std::span<const std::byte> request,
 }
 
 int ReaderPool::wanted() const {
-  return std::min(1 + (demand_ + kStays - 1) / kStays, kMostWanted);
+  return std::min(options_.least + (demand_ + kStays - 1) / kStays,
+                  kMostWanted);
 }
 
 // Slept while it was served, and nobody was there for the next one.

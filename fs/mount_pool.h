@@ -55,6 +55,7 @@ class ReaderPool {
     int device = -1;
     int polled = -1;
     size_t buffer = (1u << 20) + (64u << 10);
+    int least = 1;   // readers
     int most = 512;  // a reader costs 12 KiB until it serves a large write
     // Of a request: whether another may be served beside it to advantage.
     std::function<bool(std::span<const std::byte>)> is_large;

@@ -49,3 +49,29 @@ chmod +x "$T/ops"
 grep -q '^native, create: p99 ' "$T/said" || fail "$(cat "$T/said")"
 grep -q '^stoplog, unlink: max ' "$T/said" || fail "$(cat "$T/said")"
 [ -z "$(find "$T" -maxdepth 1 -name 'stoplog-bench.*')" ] || fail 'its bed was left'
+
+# The tricks of the mount, each with and without, and which requests that makes.
+(cd "$TOP" && TMPDIR=$T PYTHONDONTWRITEBYTECODE=1 python3 bench/run.py --only switches \
+  --quick --rounds 1 --files 60 --on tmpfs --views native --ops "$T/ops" \
+  --fsd "$BUILD/tests/fsd" --stoplog "$STOPLOG" --out "$T/out") >"$T/said" 2>&1 ||
+  fail "$(cat "$T/said")"
+grep -q '^switches: open+read+close warm .*µs' "$T/said" || fail "$(cat "$T/said")"
+not grep -q '^not measured' "$T/said"
+python3 - "$T/out-switches.json" <<'PY'
+import json, sys
+views = {row["view"] for row in json.load(open(sys.argv[1]))["rows"]}
+assert views == {"as it is", "no polling", "opens answered", "a reader a processor"}, views
+PY
+
+# What was measured takes its place in a document, and nothing else does.
+printf 'above\n<!-- measured: files -->\nold\n<!-- end -->\n' >"$T/doc"
+printf '<!-- measured: program -->\nkept\n<!-- end -->\nbelow\n' >>"$T/doc"
+bench --only 'find' >"$T/said" 2>&1 || fail "$(cat "$T/said")"
+rm -f "$T/out-"*.json
+(cd "$TOP" && PYTHONDONTWRITEBYTECODE=1 python3 bench/aims.py "$T/out" "$T/doc") >"$T/said" ||
+  fail "$(cat "$T/said")"
+grep -q '^| find + stat, settled / warm | [0-9]' "$T/doc" || fail "$(cat "$T/doc")"
+grep -q '^| npm ci | not measured |' "$T/doc" || fail "$(cat "$T/doc")"
+not grep -q '^old$' "$T/doc"
+grep -q '^kept$' "$T/doc"
+grep -q '^below$' "$T/doc"

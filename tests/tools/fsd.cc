@@ -5,7 +5,7 @@
 //       [--jail UID:GID --owner UID:GID] [--no-watch] [--most-watches N]
 //       [--hide GLOB] [--mask GLOB] [--read-only GLOB] [--deny GLOB]
 //       [--default-masks] [--quota BYTES] [--allow-other] [--no-background]
-//       [--no-rings]
+//       [--no-rings] [--no-poll] [--answer-opens] [--readers N]
 //
 // Prints "ready" once it serves, then answers one line of stdout for each line
 // of stdin: counts, total, way, watch, stats, drain, mark NAME, rollback N,
@@ -96,6 +96,8 @@ Status parse_value(Arguments& out, const std::string& key,
     out.rules.deny.push_back(value);
   else if (key == "--quota")
     out.quota.bytes = std::stoull(value);
+  else if (key == "--readers")
+    out.serve.least_readers = std::stoi(value);
   else if (key == "--most-watches")
     out.serve.most_watches = std::stoull(value);
   else
@@ -111,6 +113,10 @@ Result<Arguments> parse(std::vector<std::string> words) {
       out.serve.watch = false;
     else if (words[i] == "--no-rings")
       out.serve.rings = false;
+    else if (words[i] == "--no-poll")
+      out.serve.polls = false;
+    else if (words[i] == "--answer-opens")
+      out.serve.refuses_opens = false;
     else if (words[i] == "--allow-other")
       allow_other = true;
     else if (words[i] == "--default-masks")
