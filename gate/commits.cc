@@ -115,6 +115,21 @@ Status write_commit(int state, const Disk& disk, const CommitRecord& record) {
                          encode(record), Sync::kNo);
 }
 
+Status withdraw_commit(int state, const Disk& disk, const CommitMeta& meta) {
+  auto noted = read_commit_meta(state, meta.number);
+  if (!noted && noted.error().code() == Code::kUsage) return {};
+  // Torn: it had not come to its sync, and ours was the last.
+  if (!noted && noted.error().code() != Code::kCorrupt)
+    return std::unexpected(noted.error());
+  if (noted && noted->id != meta.id) return {};
+  Fd dir = TRY(open_commits(state));
+  // Whoever gets the number next is not taken for this one.
+  std::string rebased = fmt::format("{}{}", meta.number, kRebasedSuffix);
+  Status gone = disk.unlinkat(dir.get(), rebased);
+  if (!gone && gone.error().err() != ENOENT) return gone;
+  return disk.unlinkat(dir.get(), record_name(meta.number));
+}
+
 void drop_left_items(CommitRecord& record, const std::set<RelPath>& left) {
   if (left.empty()) return;
   // What is new in a new directory comes, or does not come, with it.

@@ -25,6 +25,8 @@ Result<uint64_t> next_commit_number(int state);
 Result<bool> has_commit(int state, const CommitMeta& meta);
 // Not synced: the caller syncs it together with the pack.
 Status write_commit(int state, const Disk& disk, const CommitRecord& record);
+// This attempt, when it is on record, never was; not synced, either.
+Status withdraw_commit(int state, const Disk& disk, const CommitMeta& meta);
 // Items that were left as they are were not committed.
 void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);
 

@@ -256,7 +256,11 @@ Result<std::vector<Left>> end_roll_back(
   std::vector<Left> all = clearing.all();
   for (const Left& left : all)
     if (left.kept) TRY(note_kept(ground.state, disk, left));
+  TRY(withdraw_commit(ground.state, disk, record.meta));
   TRY(stages.sync());
+  // The switch record is what tells that it was taken back: it stays until no
+  // loss of power can bring the commit's own back.
+  if (!stages.is_in_state()) TRY(disk.syncfs(ground.state));
   TRY(pending.remove_switch());
   TRY(stages.remove());
   TRY(pending.remove_intent());

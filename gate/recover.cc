@@ -130,7 +130,10 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   const bool gives_up = lost == Lost::kGivenUp;
   TRY(stages.open(record.stages, gives_up ? StageSet::Unreadable::kAbsent
                                           : StageSet::Unreadable::kFails));
-  const bool committed = TRY(has_commit(ground.state, record.meta));
+  // One that is being taken back may have come as far as its record.
+  const bool aborted = TRY(pending.aborted());
+  const bool committed =
+      !aborted && TRY(has_commit(ground.state, record.meta));
   Status restored;
   if (!committed) restored = stages.restore();
   if (!restored && !gives_up) return std::unexpected(restored.error());
@@ -147,6 +150,8 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
     report.what = RecoverReport::What::kForward;
     report.record = TRY(read_commit(ground.state, record.meta.number));
     report.left = TRY(keep_late_writes(ground, disk, record, stages));
+    // Seen is not on the disk: it may have died before it was synced.
+    TRY(disk.syncfs(ground.state));
     TRY(tidy_up(ground, disk, pending, stages, *report.record));
     return report;
   }
@@ -154,7 +159,7 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   // The switch record is written when all that it speaks of is on the disk. One
   // whose stage is not there comes from a disk that kept the later and lost the
   // earlier, and then nothing was moved yet.
-  if (TRY(pending.aborted()) || !TRY(switcher.is_stage_whole())) {
+  if (aborted || !TRY(switcher.is_stage_whole())) {
     report.what = RecoverReport::What::kBack;
     report.left =
         TRY(roll_back(ground, disk, pending, record, stages, switcher));

@@ -178,6 +178,7 @@ void fail_at_each_call(int error) {
       CHECK(now == new_tree);
     else
       CHECK(now == old_tree);
+    CHECK(list_commits(site.state.get())->size() == (result ? 1 : 0));
     site.check_clean();
   }
 }
@@ -342,8 +343,10 @@ TEST_CASE("SIGKILL during recovery is recovered from as well") {
   }
 }
 
-TEST_CASE("SIGKILL during a roll-back leaves all old or all new") {
-  // The roll-back is caused by a failing syncfs after the switch.
+namespace {
+
+// The roll-back is caused by a failing syncfs, the `which`th, after the switch.
+void kill_during_roll_back(int which) {
   bool alive = false;
   for (int k = 1; !alive; ++k) {
     Site site("/dev/shm");
@@ -355,8 +358,8 @@ TEST_CASE("SIGKILL during a roll-back leaves all old or all new") {
     if (pid == 0) {
       int syncs = 0, n = 0;
       Disk disk([&](const char* call) {
-        if (std::string_view(call) == "syncfs" && ++syncs == 2) return EIO;
-        if (syncs >= 2 && ++n == k) ::kill(::getpid(), SIGKILL);
+        if (std::string_view(call) == "syncfs" && ++syncs == which) return EIO;
+        if (syncs >= which && ++n == k) ::kill(::getpid(), SIGKILL);
         return 0;
       });
       (void)transact(site.ground(&disk), items, CommitMeta{});
@@ -366,14 +369,48 @@ TEST_CASE("SIGKILL during a roll-back leaves all old or all new") {
     REQUIRE(::waitpid(pid, &status, 0) == pid);
     alive = WIFEXITED(status);
     auto recovered = recover(site.ground());
-    INFO("call " << k << " of the roll-back");
+    INFO("call " << k << " of the roll-back after syncfs " << which);
     REQUIRE(recovered);
     INFO(recovered->text());
     CHECK(recovered->left.empty());
     auto now = tree(site.ws);
     CHECK((now == old_tree || now == new_tree));
     if (alive) CHECK(now == old_tree);
+    CHECK(list_commits(site.state.get())->size() == (now == new_tree ? 1 : 0));
     site.check_clean();
     REQUIRE(k < 500);
   }
+}
+
+}  // namespace
+
+TEST_CASE("SIGKILL during a roll-back leaves all old or all new") {
+  kill_during_roll_back(2);
+}
+// By then it is on record.
+TEST_CASE("SIGKILL while a commit on record is taken back leaves no mixture") {
+  kill_during_roll_back(3);
+}
+
+TEST_CASE("a commit whose last syncfs failed is not on record") {
+  Site site("/dev/shm");
+  make_mixed(site);
+  auto old_tree = tree(site.ws);
+  int syncs = 0;
+  Disk disk([&](const char* call) {
+    return std::string_view(call) == "syncfs" && ++syncs == 3 ? EIO : 0;
+  });
+  auto result = transact(site.ground(&disk), site.items(kMoved), CommitMeta{});
+  REQUIRE(!result);
+  REQUIRE(syncs >= 3);
+  CHECK(tree(site.ws) == old_tree);
+  CHECK(list_commits(site.state.get())->empty());
+  CHECK(not_rebased(site.state.get(), "")->empty());
+  site.check_clean();
+  // Its number is the next one's, which no draft was told of.
+  auto again = site.commit(kMoved);
+  REQUIRE(again);
+  CHECK(again->meta.number == 1);
+  CHECK(not_rebased(site.state.get(), "") == std::vector<uint64_t>{1});
+  site.check_clean();
 }

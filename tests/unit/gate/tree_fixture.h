@@ -20,6 +20,7 @@
 #include "catch_shim.h"
 #include "fs/view.h"
 #include "gate/commit_plan.h"
+#include "gate/commits.h"
 #include "gate/disk.h"
 #include "gate/transaction.h"
 #include "snapshot/content_digest.h"
@@ -169,12 +170,30 @@ struct Site {
   Result<CommitRecord> commit(std::map<std::string, std::string> moved = {}) {
     return transact(ground(), items(std::move(moved)), CommitMeta{});
   }
-  // Nothing of ours is left anywhere.
+  // Nothing of ours is left anywhere, and the tree is what is on record.
   void check_clean() const {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(ws))
       CHECK(!entry.path().filename().string().starts_with(".stoplog"));
     if (std::filesystem::exists(state_path + "/pending"))
       CHECK(std::filesystem::is_empty(state_path + "/pending"));
+    check_newest();
+  }
+  // What the newest commit is said to have done stands.
+  void check_newest() const {
+    auto numbers = list_commits(state.get());
+    REQUIRE(numbers);
+    if (numbers->empty()) return;
+    auto record = read_commit(state.get(), numbers->back());
+    REQUIRE(record);
+    for (const Item& item : record->items) {
+      INFO("commit " << numbers->back() << " " << item.path.str());
+      auto stands = fs::state_beneath(root.get(), item.path);
+      REQUIRE(stands);
+      CHECK(stands->has_value() == item.fresh.has_value());
+      if (!*stands || !item.fresh) continue;
+      CHECK((*stands)->mode == item.fresh->mode);
+      CHECK(digest_of(**stands) == item.fresh->sha256);
+    }
   }
 };
 
