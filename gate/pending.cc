@@ -26,6 +26,8 @@ using Kind = SwitchOp::Kind;
 constexpr const char* kIntentFile = "intent";
 constexpr const char* kSwitchFile = "switch";
 constexpr const char* kAbortFile = "abort";
+constexpr const char* kReadyFile = "abort.ready";
+constexpr const char* kAbortText = "abort\n";
 constexpr const char* kLocksFile = "locks";
 constexpr uint64_t kMaxRecord = uint64_t{4} << 30;
 
@@ -51,8 +53,16 @@ Status Pending::write_intent(const Intent& intent) {
 Status Pending::write_switch(const SwitchRecord& record) {
   return disk_->write_file(fd(), kSwitchFile, encode(record));
 }
+Status Pending::ready_abort() {
+  return disk_->write_file(fd(), kReadyFile, kAbortText, Sync::kNo);
+}
 Status Pending::write_abort() {
-  return disk_->write_file(fd(), kAbortFile, "abort\n");
+  if (TRY(aborted())) return {};
+  // Not one: a recovery that came back here, or an older program's commit.
+  if (!disk_->rename(fd(), kReadyFile, fd(), kAbortFile, 0))
+    return disk_->write_file(fd(), kAbortFile, kAbortText);
+  TRY(disk_->step("fsync"));
+  return sys::fsync(fd());
 }
 
 Result<std::optional<std::string>> Pending::read(const char* name) const {
@@ -87,6 +97,7 @@ Status Pending::remove(const char* name) {
 }
 Status Pending::remove_switch() {
   TRY(remove(kSwitchFile));
+  TRY(remove(kReadyFile));
   return remove(kAbortFile);
 }
 Status Pending::remove_intent() {

@@ -5,6 +5,7 @@
 //
 //   intent   a commit began         switch  everything is staged and synced
 //   abort    it is being taken back stage/  the stage, unless in the workspace
+//   abort.ready  the same, before: a full disk may refuse it later
 //   locks    git's lock files that are, or are about to be, ours
 //
 // All under the lock of the workspace's root.
@@ -31,11 +32,14 @@ class Pending {
 
   Status write_intent(const Intent& intent);
   Status write_switch(const SwitchRecord& record);
+  // Before the switch; durable with the next sync of the state.
+  Status ready_abort();
+  // Needs no space when it was made ready.
   Status write_abort();
   Result<std::optional<Intent>> intent() const;
   Result<std::optional<SwitchRecord>> switched() const;
   Result<bool> aborted() const;
-  Status remove_switch();  // the abort mark too
+  Status remove_switch();  // both marks of an abort too
   Status write_locks(const std::vector<RelPath>& locks);
   Result<std::vector<RelPath>> locks() const;
   Status remove_locks();

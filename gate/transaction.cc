@@ -102,6 +102,7 @@ class Transaction {
                                 .draft = record_.meta.draft,
                                 .root = record_.root,
                                 .stages = stages_->in_tree()}));
+    TRY(pending_->ready_abort());
     TRY(stages_->make());
     record_.stages = stages_->places();
     TRY(stages_->fill(plan_, stage_of_, record_));
@@ -205,16 +206,26 @@ class Transaction {
   Error take_back(Switcher& switcher, Error error) {
     auto left =
         roll_back(ground_, disk_, *pending_, record_, *stages_, switcher);
+    if (!left) return not_taken_back(std::move(error), left.error());
     Error told = rolled_back(std::move(error));
-    if (!left)
-      return std::move(told).with_hint(
-          "the next command finishes what could not be taken back now: " +
-          left.error().text());
     if (left->empty()) return told;
     std::string names;
     for (const Left& path : *left)
       names += (names.empty() ? "" : "; ") + path.text();
     return std::move(told).with_hint(names);
+  }
+
+  // Neither done nor as before: no code that promises either.
+  Error not_taken_back(Error error, const Error& why) {
+    auto aborted = pending_->aborted();
+    bool goes_back = !aborted || *aborted;
+    return std::move(error)
+        .as(Code::kErrno)
+        .with_hint((goes_back ? "the next command finishes what could not be "
+                                "taken back now: "
+                              : "it could not be taken back, and the next "
+                                "command completes it: ") +
+                   why.text());
   }
 
   // Drift, what this machine cannot do and Ctrl-C keep their code; anything

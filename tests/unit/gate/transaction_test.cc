@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <memory>
 
 #include "gate/commits.h"
 #include "gate/pending.h"
@@ -412,5 +413,53 @@ TEST_CASE("a commit whose last syncfs failed is not on record") {
   REQUIRE(again);
   CHECK(again->meta.number == 1);
   CHECK(not_rebased(site.state.get(), "") == std::vector<uint64_t>{1});
+  site.check_clean();
+}
+
+namespace {
+
+// After the switch the disk takes nothing new; with `names`, nothing at all. A
+// directory that left has left its block.
+Disk full_after_switch(bool names) {
+  auto full = std::make_shared<bool>(false);
+  return Disk([full, names](const char* call) {
+    std::string_view what = call;
+    if (what == "pack") *full = true;
+    bool takes_space =
+        what == "pack" || what == "create" || what == "write" || what == "keep";
+    return *full && (names || takes_space) ? ENOSPC : 0;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a commit that ends on a full disk is taken back there and then") {
+  Site site("/dev/shm");
+  make_mixed(site);
+  auto old_tree = tree(site.ws);
+  Disk disk = full_after_switch(false);
+  auto result = transact(site.ground(&disk), site.items(kMoved), CommitMeta{});
+  REQUIRE(!result);
+  INFO(result.error().text() << " " << result.error().hint());
+  CHECK(result.error().code() == Code::kRolledBack);
+  CHECK(tree(site.ws) == old_tree);
+  site.check_clean();
+}
+
+TEST_CASE("a commit that cannot be taken back is not called rolled back") {
+  Site site("/dev/shm");
+  make_mixed(site);
+  auto new_tree = tree(site.draft);
+  Disk disk = full_after_switch(true);
+  auto result = transact(site.ground(&disk), site.items(kMoved), CommitMeta{});
+  REQUIRE(!result);
+  CHECK(result.error().code() == Code::kErrno);
+  CHECK(result.error().hint().find("completes it") != std::string::npos);
+  CHECK(get(site.ws + "/edit") == "new text, longer");
+  auto recovered = recover(site.ground());
+  REQUIRE(recovered);
+  CHECK(recovered->what == RecoverReport::What::kForward);
+  CHECK(tree(site.ws) == new_tree);
+  CHECK(list_commits(site.state.get())->size() == 1);
   site.check_clean();
 }
