@@ -137,7 +137,7 @@ Status sweep(Context& context, Freed& freed) {
   if (!dir && dir.error().err() == ENOENT) return {};
   Fd fd = TRY(std::move(dir));
   auto store = TRY(snapshot::ObjectStore::open(fd.get()));
-  auto swept = TRY(store.sweep(TRY(needed(context, layout))));
+  auto swept = TRY(store.sweep([&] { return needed(context, layout); }));
   freed.objects = swept.objects;
   freed.bytes = swept.bytes;
   return {};

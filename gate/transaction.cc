@@ -268,9 +268,10 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
   const Disk& disk = ground.disk != nullptr ? *ground.disk : kDisk;
   Fd lock = TRY(lock_root(ground));
   Hold hold;
-  TRY(recover_locked(ground, disk));
-  // Held until the record that needs the pre-images is durable.
+  // Held until the record that needs the pre-images is durable; a commit that
+  // is completed first has such a record, too.
   auto use = TRY(ground.objects->use());
+  TRY(recover_locked(ground, disk));
   Pending pending = TRY(Pending::open(ground.state, disk));
   auto done = [&]() -> Result<CommitRecord> {
     std::set<RelPath> unlocked;

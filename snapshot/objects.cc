@@ -270,10 +270,10 @@ Result<uint64_t> ObjectStore::sweep_pack(const std::string& name,
   return before - std::min(before, after);
 }
 
-Result<ObjectStore::Swept> ObjectStore::sweep(
-    const std::set<Sha256Digest>& live, bool wait) {
+Result<ObjectStore::Swept> ObjectStore::sweep(const Live& needed, bool wait) {
   Fd lock = TRY(sys::openat(dir_.get(), kLockFile, O_RDWR | O_CREAT, 0600));
   TRY(sys::flock(lock.get(), LOCK_EX | (wait ? 0 : LOCK_NB)));
+  const std::set<Sha256Digest> live = TRY(needed());
   Swept swept;
   for (const std::string& bucket : TRY(names_in(loose_.get()))) {
     if (bucket.starts_with(kTempPrefix)) {

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,10 +80,12 @@ class ObjectStore {
     uint64_t objects = 0;
     uint64_t bytes = 0;  // freed on disk
   };
-  // Removes what is not in `live`: loose objects, and packs none of whose
+  using Live = std::function<Result<std::set<Sha256Digest>>()>;
+  // Removes what is not in live(): loose objects, and packs none of whose
   // objects is needed; a pack that is more than half dead is written anew.
   // Waits for users of the store to end; EWOULDBLOCK when `wait` is false.
-  Result<Swept> sweep(const std::set<Sha256Digest>& live, bool wait = true);
+  // live() is asked only then: what a user put there is on record by now.
+  Result<Swept> sweep(const Live& live, bool wait = true);
 
  private:
   ObjectStore(Fd dir, Fd loose, Fd packs)

@@ -17,6 +17,8 @@ using namespace stoplog::snapshot;
 
 namespace {
 
+using Objects = std::set<Sha256Digest>;
+
 struct TempDir {
   std::string path;
   Fd fd;
@@ -249,7 +251,7 @@ TEST_CASE("a sweep keeps exactly what is needed") {
   auto gone = std::move(*store.new_pack());
   auto gone_id = *gone.add(*text(noise(1000, 99)));
   REQUIRE(gone.finish());
-  auto swept = store.sweep({kept, packed[3]});
+  auto swept = store.sweep([&] { return Objects{kept, packed[3]}; });
   REQUIRE(swept);
   CHECK(swept->objects == 1 + 19 + 1);
   CHECK(swept->bytes > 0);
@@ -266,9 +268,12 @@ TEST_CASE("a sweep does not run while the store is in use") {
   auto store = std::move(*ObjectStore::open(dir.fd.get()));
   auto use = std::move(*store.use());
   auto other = std::move(*ObjectStore::open(dir.fd.get()));
-  auto swept = other.sweep({}, false);
+  bool asked = false;
+  auto swept = other.sweep([&] { return asked = true, Objects(); }, false);
   REQUIRE(!swept);
   CHECK(swept.error().err() == EWOULDBLOCK);
+  // What is needed is known when the users are done.
+  CHECK(!asked);
 }
 
 TEST_CASE("many processes store the same objects at once") {
