@@ -48,7 +48,8 @@ Result<bool> Clearing::is_ours(const LiveOp& live, const sys::Stat& stat,
   return switcher_.is_old(live, stage, slot);
 }
 
-// Beside the name that it had; at the top when that directory is gone.
+// Beside the name that it had; at the top when that directory is gone, or takes
+// nothing.
 Result<std::string> Clearing::put_beside(const LiveOp& live, int stage,
                                          const std::string& slot) {
   RelPath parent = live.op.path.parent();
@@ -66,6 +67,11 @@ Result<std::string> Clearing::put_beside(const LiveOp& live, int stage,
     name += tail;
     Status moved = disk_.rename(stage, slot, dir.get(), name, RENAME_NOREPLACE);
     if (moved) return quote_name((parent / name).str());
+    if (moved.error().err() != EEXIST && !parent.is_root()) {
+      parent = RelPath();
+      dir = TRY(disk_.open_dir(ground_.root, parent));
+      continue;
+    }
     if (moved.error().err() != EEXIST || i == 100)
       return std::unexpected(
           std::move(moved.error()).context("cannot keep " + quote_name(name)));

@@ -252,7 +252,8 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
   TRY(pending.write_abort());
   std::vector<std::optional<Left>> lefts(record.ops.size());
   for (size_t i = record.ops.size(); i-- > 0;)
-    lefts[i] = TRY(switcher.revert(record.ops[i]));
+    lefts[i] = TRY_CTX(switcher.revert(record.ops[i]),
+                       quote_name(record.ops[i].op.path.str()));
   return end_roll_back(ground, disk, pending, record, stages, switcher,
                        std::move(lefts));
 }

@@ -122,39 +122,12 @@ Result<std::vector<Left>> roll_back_rest(const Ground& ground, const Disk& disk,
                        std::move(lefts));
 }
 
-Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
-                                     Pending& pending, SwitchRecord& record,
-                                     const Identity& root, Lost lost) {
+// Forward, or back where that was begun or nothing else is left. An error names
+// the path that stands in the way.
+Result<RecoverReport> bring_to_end(const Ground& ground, const Disk& disk,
+                                   Pending& pending, const SwitchRecord& record,
+                                   StageSet& stages, bool aborted) {
   RecoverReport report;
-  StageSet stages(disk, ground.root, pending.fd(), record.meta.id, true);
-  const bool gives_up = lost == Lost::kGivenUp;
-  TRY(stages.open(record.stages, gives_up ? StageSet::Unreadable::kAbsent
-                                          : StageSet::Unreadable::kFails));
-  // One that is being taken back may have come as far as its record.
-  const bool aborted = TRY(pending.aborted());
-  const bool committed =
-      !aborted && TRY(has_commit(ground.state, record.meta));
-  Status restored;
-  if (!committed) restored = stages.restore();
-  if (!restored && !gives_up) return std::unexpected(restored.error());
-  TRY(Renumbering(record, disk, ground.root, stages).run(root));
-  if (!restored) {
-    Switcher switcher(disk, ground.root, record, stages, {});
-    report.what = RecoverReport::What::kGivenUp;
-    report.left =
-        TRY(roll_back_rest(ground, disk, pending, record, stages, switcher));
-    return report;
-  }
-  if (committed) {
-    // It was done: only tidying up was left.
-    report.what = RecoverReport::What::kForward;
-    report.record = TRY(read_commit(ground.state, record.meta.number));
-    report.left = TRY(keep_late_writes(ground, disk, record, stages));
-    // Seen is not on the disk: it may have died before it was synced.
-    TRY(disk.syncfs(ground.state));
-    TRY(tidy_up(ground, disk, pending, stages, *report.record));
-    return report;
-  }
   Switcher switcher(disk, ground.root, record, stages, {});
   // The switch record is written when all that it speaks of is on the disk. One
   // whose stage is not there comes from a disk that kept the later and lost the
@@ -168,7 +141,8 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   report.what = RecoverReport::What::kForward;
   std::vector<std::optional<Left>> lefts;
   for (const LiveOp& live : record.ops)
-    lefts.push_back(TRY(switcher.advance(live)));
+    lefts.push_back(
+        TRY_CTX(switcher.advance(live), quote_name(live.op.path.str())));
   Clearing clearing(ground, disk, record, stages, switcher);
   TRY(clearing.settle_all(std::move(lefts)));
   std::set<RelPath> untouched;
@@ -180,7 +154,46 @@ Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
   TRY(stages.sync());
   report.record = TRY(
       finish(ground, disk, record, stages, report.left, untouched, gone.slots));
-  TRY(tidy_up(ground, disk, pending, stages, *report.record));
+  return report;
+}
+
+Result<RecoverReport> recover_switch(const Ground& ground, const Disk& disk,
+                                     Pending& pending, SwitchRecord& record,
+                                     const Identity& root, Lost lost) {
+  RecoverReport report;
+  StageSet stages(disk, ground.root, pending.fd(), record.meta.id, true);
+  const bool gives_up = lost == Lost::kGivenUp;
+  TRY(stages.open(record.stages, gives_up ? StageSet::Unreadable::kAbsent
+                                          : StageSet::Unreadable::kFails));
+  // One that is being taken back may have come as far as its record.
+  const bool aborted = TRY(pending.aborted());
+  const bool committed = !aborted && TRY(has_commit(ground.state, record.meta));
+  Status restored;
+  if (!committed) restored = stages.restore();
+  if (!restored && !gives_up) return std::unexpected(restored.error());
+  TRY(Renumbering(record, disk, ground.root, stages).run(root));
+  if (committed) {
+    // It was done: only tidying up was left.
+    report.what = RecoverReport::What::kForward;
+    report.record = TRY(read_commit(ground.state, record.meta.number));
+    report.left = TRY(keep_late_writes(ground, disk, record, stages));
+    // Seen is not on the disk: it may have died before it was synced.
+    TRY(disk.syncfs(ground.state));
+    TRY(tidy_up(ground, disk, pending, stages, *report.record));
+    return report;
+  }
+  if (restored) {
+    auto ended = bring_to_end(ground, disk, pending, record, stages, aborted);
+    if (ended && ended->record)
+      TRY(tidy_up(ground, disk, pending, stages, *ended->record));
+    // Without its switch record only the stage is left to remove.
+    if (ended || !gives_up || !TRY(pending.switched())) return ended;
+    TRY(stages.open(record.stages, StageSet::Unreadable::kAbsent));
+  }
+  Switcher switcher(disk, ground.root, record, stages, {});
+  report.what = RecoverReport::What::kGivenUp;
+  report.left =
+      TRY(roll_back_rest(ground, disk, pending, record, stages, switcher));
   return report;
 }
 
