@@ -260,10 +260,14 @@ Status StageSet::remove() {
     if (!top && fs::is_absence(top.error())) continue;
     if (!top) return std::unexpected(std::move(top.error()));
     std::string name = std::string(kTreeStagePrefix) + id_;
-    // Never made where nothing may be written, and nothing removed either.
-    if (!TRY(disk_.statat(top->get(), name))) continue;
     Fd dir = TRY(sys::openat(top->get(), ".", O_RDONLY | O_DIRECTORY));
-    TRY(disk_.remove_tree(dir.get(), name));
+    // Never made where nothing may be written, and nothing removed either.
+    if (TRY(disk_.statat(dir.get(), name)))
+      TRY(disk_.remove_tree(dir.get(), name));
+    // Another disk than the state's: nobody looks for it once the intent is
+    // gone.
+    TRY(disk_.step("fsync"));
+    TRY(sys::fsync(dir.get()));
   }
   return {};
 }

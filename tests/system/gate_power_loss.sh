@@ -171,6 +171,31 @@ power_lost() {
   echo "$1, $2: entries $BEGIN to $END: $old old ($lost of them with losses in the draft), $new new"
   [ "$old" -gt 0 ] && [ "$new" -gt 0 ] || fail 'only one side was seen'
 }
+# The state is on a disk that lost nothing, and knows of no commit under way.
+lost_after_commit() {
+  T=$T/after
+  mkdir "$T" "$T/state"
+  export XDG_STATE_HOME=$T/state
+  begin_disk
+  workspace "$T/m/w"
+  sync -f .
+  sl run --quiet -- sh -c 'echo new >new; echo more >>README.md'
+  sl commit -a -y >/dev/null 2>&1
+  local cut end now
+  read -r cut end <<<"$(loss count "$T/log" "$(stat -c %s "$T/log")")"
+  now=$(listing)
+  end_daemons
+  cd "$T"
+  end_disk
+  loss make "$T/log" "$SIZE" "$T/image" "$cut" 0
+  mount -o loop "$T/image" "$T/m"
+  cd "$W"
+  sl status >/dev/null
+  same "$now" "$(listing)" 'after the restart'
+  cd "$T"
+  umount "$T/m"
+}
+(lost_after_commit)
 (power_lost beside synced)
 (power_lost elsewhere synced)
 (power_lost beside unsynced)
