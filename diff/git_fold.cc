@@ -7,6 +7,7 @@
 
 #include "diff/content_hash.h"
 #include "diff/git_directories.h"
+#include "diff/git_new_objects.h"
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
 #include "diff/git_sort.h"
@@ -32,10 +33,24 @@ bool is_directory(const Change& change) {
   return (change.after ? change.after : change.before)->type == fs::Type::kDir;
 }
 
+// git shows the object that it points at in the place of the one it names.
+bool is_replacement(const RefMove& ref) {
+  return ref.name.starts_with("refs/replace/") && ref.to;
+}
+
+std::string first_of(const std::string& first, uint64_t count) {
+  return count > 1 ? fmt::format("{} and {} more", first, count - 1) : first;
+}
+std::string first_of(const std::vector<std::string>& names) {
+  return first_of(names.front(), names.size());
+}
+
 class Folder {
  public:
   Folder(const fs::View& view, GitParts git)
-      : view_(view), directory_(std::move(git.directory)) {
+      : view_(view),
+        directory_(std::move(git.directory)),
+        objects_(view_, directory_, format()) {
     git_.parts = std::move(git.parts);
     for (const Change& part : git_.parts)
       if (part.path != directory_) by_name_[relative(part)] = &part;
@@ -45,6 +60,9 @@ class Folder {
     for (const Change& part : git_.parts) TRY(count(part));
     count_removed();
     TRY(find_refs());
+    put_first();
+    for (RefMove& move : git_.refs) find_subjects(move);
+    objects_.check();
     std::sort(git_.others.begin(), git_.others.end());
     bool whole = appears_or_goes();
     bool meaning = whole || !git_.refs.empty() || git_.index_changed ||
@@ -97,8 +115,11 @@ class Folder {
           (git_sort(rel) == GitSort::kPack ? git_.packs_added
                                            : git_.objects_added)++;
         note(rel, part);
+        if (!part.before) objects_.add(rel);
         break;
       case GitSort::kPackIndex:
+        if (part.after && !part.before) objects_.add(rel);
+        [[fallthrough]];
       case GitSort::kBookkeeping:
         note(rel, part);
         [[fallthrough]];
@@ -212,6 +233,8 @@ class Folder {
     git_.index_added = delta->added;
     git_.index_modified = delta->modified;
     git_.index_removed = delta->removed;
+    git_.index_hidden = delta->hidden;
+    git_.first_hidden = std::move(delta->first_hidden);
     meaning_.update("index " + hex(delta->meaning) + "\n");
   }
 
@@ -297,10 +320,24 @@ class Folder {
       if (auto it = by_name_.find(name);
           move.to == kUnreadable && it != by_name_.end())
         note(name, *it->second);
-      find_subjects(move);
       git_.refs.push_back(std::move(move));
     }
     return {};
+  }
+
+  // HEAD and its branch, then what changes how all others are read: a list is
+  // cut at its end.
+  void put_first() {
+    auto head = read(Side::kDraft, "HEAD", kRefFile);
+    auto at = parse_ref(head.value_or(""));
+    std::string branch = at && at->starts_with("ref: ") ? at->substr(5) : "";
+    auto rank = [&](const RefMove& ref) {
+      return ref.name == "HEAD"    ? 0
+             : ref.name == branch  ? 1
+             : is_replacement(ref) ? 2
+                                   : 3;
+    };
+    std::ranges::stable_sort(git_.refs, {}, rank);
   }
 
   // First parents, newest first, as far as the commits are loose. Where the old
@@ -371,6 +408,25 @@ class Folder {
     else if (removed > 0)
       add(Level::kWarn, "git-objects",
           "removes objects; a commit leaves them in the real repository");
+    std::vector<std::string> replaced;
+    for (const RefMove& ref : git_.refs)
+      if (is_replacement(ref)) replaced.push_back(ref.name);
+    if (!replaced.empty())
+      add(Level::kDanger, "git-replace",
+          "git shows other objects than the history has: " +
+              first_of(replaced));
+    if (git_.index_hidden > 0)
+      add(Level::kDanger, "git-hidden",
+          "git will not look whether these files change (assume-unchanged, "
+          "skip-worktree): " +
+              first_of(git_.first_hidden, git_.index_hidden));
+    if (!objects_.forged().empty())
+      add(Level::kDanger, "git-object",
+          "not the object that its name says: " + first_of(objects_.forged()));
+    if (!objects_.unknown().empty())
+      add(Level::kDanger, "git-unverified",
+          "too large to check that it is what its name says: " +
+              first_of(objects_.unknown()));
     for (const RefMove& ref : git_.refs)
       if (!ref.to && row.after)
         add(Level::kWarn, "git-ref-deleted", "deletes " + ref.name);
@@ -387,6 +443,7 @@ class Folder {
 
   const fs::View& view_;
   RelPath directory_;
+  NewObjects objects_;
   GitChange git_;
   std::map<std::string, const Change*> by_name_;
   std::vector<const Change*> removed_;  // objects and packs

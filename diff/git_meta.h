@@ -27,9 +27,13 @@ struct RefMove {
 };
 
 struct GitChange {
-  std::vector<RefMove> refs;  // HEAD first, then by name
+  // HEAD first, then its branch, then replacements, then by name.
+  std::vector<RefMove> refs;
   bool index_changed = false;
   uint64_t index_added = 0, index_modified = 0, index_removed = 0;
+  // Files that git was told not to look at, by new flags of the index.
+  uint64_t index_hidden = 0;
+  std::string first_hidden;
   uint64_t objects_added = 0, objects_removed = 0;
   uint64_t packs_added = 0, packs_removed = 0;
   // Files that have no meaning of their own (logs, ORIG_HEAD, FETCH_HEAD…).

@@ -183,6 +183,11 @@ class Side {
   IndexEntries entries_;
 };
 
+bool hides_more(const IndexEntry* before, const IndexEntry& now) {
+  return (now.assume_valid && !(before && before->assume_valid)) ||
+         (now.skip_worktree && !(before && before->skip_worktree));
+}
+
 void add_meaning(Sha256& hash, const IndexEntry& entry) {
   hash.update(fmt::format(
       "{} {:o} {} {} {}{}{}\n", entry.path.size(), entry.mode,
@@ -208,6 +213,8 @@ Result<IndexDelta> compare_indexes(const IndexText& before,
     delta.removed += only_a;
     delta.added += only_b;
     if (!only_a && !only_b) delta.modified += *a.now != *b.now;
+    if (!only_a && hides_more(only_b ? nullptr : &*a.now, *b.now))
+      if (delta.hidden++ == 0) delta.first_hidden = b.now->path;
     if (!only_a) {
       add_meaning(meaning, *b.now);
       TRY(b.advance());

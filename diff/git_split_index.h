@@ -57,6 +57,9 @@ class IndexEntries {
 struct IndexDelta {
   uint64_t added = 0, modified = 0, removed = 0;
   Sha256Digest meaning{};  // of the new side's entries
+  // Paths that became assume-unchanged or skip-worktree, and the first.
+  uint64_t hidden = 0;
+  std::string first_hidden;
   bool any() const { return added + modified + removed > 0; }
 };
 Result<IndexDelta> compare_indexes(const IndexText& before,

@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
+#include "diff/git_sort.h"
 #include "diff/git_split_index.h"
 #include "fs/beneath.h"
 #include "gate/git_paths.h"
@@ -49,6 +50,13 @@ std::string_view GitRule::relative(const RelPath& path) const {
 RelPath GitRule::beneath(std::string_view rel) const {
   auto path = RelPath::parse(row_.path.str() + "/" + std::string(rel));
   return path ? std::move(*path) : RelPath();
+}
+
+// A commit-graph, an index of several packs: git believes them without a look
+// at the objects, and makes them again. Of a repository that goes they go too.
+bool GitRule::is_rebuilt(const diff::Change& part) const {
+  return part.after && part.after->type == fs::Type::kFile &&
+         diff::git_sort(relative(part.path)) == diff::GitSort::kRebuilt;
 }
 
 bool GitRule::is_whole() const {
@@ -192,7 +200,7 @@ Status GitRule::prepare(std::vector<Item>& items,
   const size_t first = items.size();
   if (is_whole()) {
     for (const diff::Change& part : row_.git->parts)
-      items.push_back(TRY(item_of(part)));
+      if (!is_rebuilt(part)) items.push_back(TRY(item_of(part)));
     tame(items, first);
     return {};
   }
@@ -205,7 +213,9 @@ Status GitRule::prepare(std::vector<Item>& items,
   TRY(prepare_refs(items, unlocked));
   for (const diff::Change& part : row_.git->parts) {
     std::string_view rel = relative(part.path);
-    if (rel.empty() || is_git_ref(rel) || rel.ends_with(".lock")) continue;
+    if (rel.empty() || is_git_ref(rel) || rel.ends_with(".lock") ||
+        is_rebuilt(part))
+      continue;
     if (rel == "index")
       TRY(prepare_index(items, part, unlocked));
     else

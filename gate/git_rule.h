@@ -7,6 +7,8 @@
 // - a ref, and HEAD, is a compare-and-swap under git's own `.lock` file: one
 //   that moved in the real repository is left, and said so, alone;
 // - the index is replaced only when the real one still has the base's entries;
+// - what git makes again from the objects (commit-graph, multi-pack-index,
+//   bitmaps) is left;
 // - logs and the rest come along where the real file is still the base's.
 //
 //   GitRule rule(disk, root, row);               // an approved ".git/" row
@@ -67,6 +69,7 @@ class GitRule {
   Node plain_node() const;
   std::string_view relative(const RelPath& path) const;
   bool is_whole() const;
+  bool is_rebuilt(const diff::Change& part) const;
 
   const Disk& disk_;
   int root_;

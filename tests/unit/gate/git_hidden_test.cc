@@ -51,3 +51,37 @@ TEST_CASE("a link inside of .git is not committed with its row") {
     repo.check_clean();
   }
 }
+
+TEST_CASE("what git makes again from the objects is not committed") {
+  for (bool whole : {false, true}) {
+    Repo repo;
+    std::string dir = repo.draft + (whole ? "/sub" : "");
+    if (whole) {
+      std::filesystem::create_directory(dir);
+      repo.git(dir, "init -q -b main .");
+      repo.git(dir, "config user.name T");
+      repo.git(dir, "config user.email t@example.invalid");
+    }
+    repo.git(dir, "commit -q --allow-empty -m second");
+    repo.git(dir, "repack -q -a -d --write-bitmap-index");
+    repo.git(dir, "multi-pack-index write");
+    repo.git(dir, "commit-graph write --reachable");
+    repo.look();
+    auto result = repo.commit_now();
+    INFO((result ? "" : result.error().text()));
+    REQUIRE(result);
+    std::string real = repo.ws + (whole ? "/sub" : "");
+    CHECK(is_there(dir + "/.git/objects/info/commit-graph"));
+    CHECK(!is_there(real + "/.git/objects/info/commit-graph"));
+    CHECK(!is_there(real + "/.git/objects/pack/multi-pack-index"));
+    for (const auto& entry :
+         std::filesystem::directory_iterator(real + "/.git/objects/pack")) {
+      INFO(entry.path());
+      CHECK((entry.path().extension() == ".pack" ||
+             entry.path().extension() == ".idx"));
+    }
+    CHECK(repo.git(real, "log -1 --format=%s") == "second");
+    repo.git(real, "fsck --strict");
+    repo.check_clean();
+  }
+}
