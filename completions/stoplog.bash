@@ -5,6 +5,8 @@ _stoplog() {
   # Split at blanks alone: bash splits at '@', ':' and '=' as well, which are
   # parts of marks and options.
   local line=${COMP_LINE:0:COMP_POINT} word about kept strip quote='' i
+  # A quote within single ones; what double ones do not keep from history.
+  local end_quote="'\\''" bang="\"'!'\""
   local -a words lines
   # Without -r: a blank behind a backslash is part of a word.
   # shellcheck disable=SC2162
@@ -46,8 +48,15 @@ _stoplog() {
     :words)
       while IFS=$'\t' read -r word about; do
         word=${word#"$strip"}
-        # Within quotes nothing is to be escaped.
-        [[ -n $quote ]] || printf -v word '%q' "$word"
+        case $quote in
+          '') printf -v word '%q' "$word" ;;
+          \') word=${word//\'/$end_quote} ;;
+          \")
+            word=${word//[\\]/\\\\}
+            word=${word//\"/\\\"} word=${word//\$/\\\$}
+            word=${word//\`/\\\`} word=${word//!/$bang}
+            ;;
+        esac
         COMPREPLY+=("$word")
       done < <(printf '%s\n' "${lines[@]:1}")
       [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == "''" ]] && COMPREPLY=()

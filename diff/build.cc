@@ -159,11 +159,23 @@ void make_groups(ChangeSet& set, GitFacts& facts) {
   }
 }
 
+// Of what the draft has written to, some ranges may be lost and others not.
+Status read_through(const fs::NodeState& state) {
+  std::vector<std::byte> block(std::min<uint64_t>(state.size, 1u << 20));
+  for (const auto& [offset, length] : state.content->data())
+    for (uint64_t at = offset; at < offset + length;) {
+      size_t most = std::min<uint64_t>(block.size(), offset + length - at);
+      size_t n = TRY(state.content->read(at, std::span(block).first(most)));
+      if (n == 0) break;
+      at += n;
+    }
+  return {};
+}
+
 // Its content was the real tree's, and is there no more.
 bool is_lost(Change& change, std::optional<fs::NodeState>& state) {
   if (!state || !state->content) return false;
-  std::byte first;
-  auto read = state->content->read(0, std::span(&first, 1));
+  Status read = read_through(*state);
   if (read || read.error().code() != Code::kDrift) return false;
   if (!change.drift) change.drift = read.error().text();
   state->content = snapshot::memory_content({});
@@ -176,7 +188,8 @@ bool is_lost(Change& change, std::optional<fs::NodeState>& state) {
 // the draft has not written to itself has no content without its base.
 bool lost_its_base(Change& change) {
   bool before = is_lost(change, change.before);
-  return is_lost(change, change.after) || before;
+  change.is_lost = change.is_lost || is_lost(change, change.after);
+  return change.is_lost || before;
 }
 
 // Perhaps the user's own file that he may not read.

@@ -81,6 +81,9 @@ struct Change {
   uint32_t command = 0;  // of the timeline; 0: unknown
   bool ignored = false;  // by the base's .gitignore rules
   std::optional<std::string> drift;
+  // What the draft wrote stood on bytes of the real tree that are gone: a
+  // change, whatever it compares to.
+  bool is_lost = false;
   bool detaches_links = false;
   bool replaced = false;  // see fs::RawChange
   uint64_t too_deep = 0;  // see fs::RawChange

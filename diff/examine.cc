@@ -214,7 +214,7 @@ std::optional<Kind> kind_of(const Change& change) {
   if (!change.after) return Kind::kDeleted;
   if (change.before->type != change.after->type) return Kind::kType;
   if (change.from) return Kind::kRenamed;
-  if (change.content_changed) return Kind::kModified;
+  if (change.content_changed || change.is_lost) return Kind::kModified;
   if (change.mode_changed || change.merges || change.too_deep != 0)
     return Kind::kMode;
   return std::nullopt;

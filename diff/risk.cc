@@ -30,23 +30,49 @@ bool is_only_comments(std::string_view text) {
 }
 
 // A directory that git takes for a repository when somebody enters it, though
-// it is not called ".git".
+// it is not called ".git". git follows links here, and commondir to objects and
+// refs elsewhere. Where there is a ".git" beside it, that one is taken.
 bool is_bare_repository(const fs::View& view, const RelPath& directory) {
-  if (directory.is_root() || is_inside_git(directory / "x")) return false;
-  auto is = [&](const char* name, fs::Type type) {
+  if (is_inside_git(directory / "x")) return false;
+  auto is = [&](const char* name, std::optional<fs::Type> type) {
     auto state = view.draft_state(directory / name);
-    return state && *state && (*state)->type == type;
+    return state && *state &&
+           (!type || (*state)->type == *type ||
+            (*state)->type == fs::Type::kSymlink);
   };
-  return is("HEAD", fs::Type::kFile) && is("objects", fs::Type::kDir) &&
-         is("refs", fs::Type::kDir);
+  using enum fs::Type;
+  return !is(".git", std::nullopt) && is("HEAD", kFile) &&
+         (is("commondir", kFile) || (is("objects", kDir) && is("refs", kDir)));
+}
+
+// What makes a directory such a one in which there was configuration before.
+bool completes_repository(const Subject& subject) {
+  const Change& change = subject.change;
+  const std::string_view name = change.path.name();
+  if (change.before || (name != "HEAD" && name != "objects" && name != "refs"))
+    return false;
+  const RelPath parent = change.path.parent();
+  auto config = subject.view.draft_state(parent / "config");
+  return config && *config && is_bare_repository(subject.view, parent);
 }
 
 // Configuration and hooks of such a one.
 bool add_bare(const Subject& subject, std::vector<Risk>& risks) {
   const RelPath& path = subject.change.path;
   RelPath parent = path.parent();
-  if (path.name() == "config" && subject.new_text &&
-      is_bare_repository(subject.view, parent)) {
+  if (completes_repository(subject)) {
+    risks.push_back({Level::kDanger, "git-config",
+                     "executes on host unasked: git takes this directory for "
+                     "a repository, and its configuration can name commands"});
+    return true;
+  }
+  if (path.name() == "commondir" && is_bare_repository(subject.view, parent)) {
+    risks.push_back({Level::kDanger, "git-info",
+                     "git takes configuration and hooks from where it says"});
+    return true;
+  }
+  if ((path.name() == "config" || path.name() == "config.worktree") &&
+      subject.new_text && is_bare_repository(subject.view, parent)) {
     risks.push_back(
         risk_of_git_config(subject.old_text.value_or(""), *subject.new_text));
     return true;
@@ -60,14 +86,29 @@ bool add_bare(const Subject& subject, std::vector<Risk>& risks) {
   return false;
 }
 
+// Our own policy for this workspace. A new one can only tighten; one that was
+// there holds later commands back.
+void add_own_policy(const Change& change, std::vector<Risk>& risks) {
+  constexpr std::string_view kPolicy = ".stoplog.toml";
+  if (change.path.str() != kPolicy &&
+      (!change.from || change.from->str() != kPolicy))
+    return;
+  const bool is_new = !change.before && !change.from;
+  risks.push_back({is_new ? Level::kWarn : Level::kDanger, "stoplog-policy",
+                   is_new ? "stoplog obeys it in this workspace from then on"
+                          : "stoplog obeys it: what it hid, masked or asked "
+                            "for may no longer be"});
+}
+
 // A rule of names speaks of what is there afterwards; a deleted hook runs
 // nothing.
 void add_names(const Subject& subject, std::vector<Risk>& risks) {
   const Change& change = subject.change;
+  add_own_policy(change, risks);
   if (!change.after || change.after->type == fs::Type::kDir) return;
   bool is_file = change.after->type == fs::Type::kFile;
   auto rules = match_names(change.path);
-  if (is_file && add_bare(subject, risks)) return;
+  if (add_bare(subject, risks)) return;
   for (const NameRule* rule : rules) {
     if (rule->code == "git-config" && subject.new_text && is_file) {
       risks.push_back(

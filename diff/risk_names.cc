@@ -20,7 +20,8 @@ constexpr NameRule kRules[] = {
     {"git-config", Level::kDanger,
      ".git/config .git/config.worktree .git/modules/**/config "
      ".git/modules/**/config.worktree .git/worktrees/**/config "
-     ".git/worktrees/**/config.worktree .gitconfig",
+     ".git/worktrees/**/config.worktree .gitconfig .hg/hgrc "
+     ".jj/repo/config.toml",
      "executes on host unasked: git's configuration can name commands to run",
      "core.fsmonitor, hooksPath, pager, aliases and filters are commands"},
     {"git-info", Level::kDanger,
@@ -30,7 +31,9 @@ constexpr NameRule kRules[] = {
      ".git/modules/**/info/alternates",
      "changes how git treats this tree, from a place no diff of git shows",
      "info/attributes switches filters on; alternates lend foreign objects"},
-    {"direnv", Level::kDanger, ".envrc .direnvrc .mise.toml mise.toml .autoenv",
+    {"direnv", Level::kDanger,
+     ".envrc .direnvrc .mise.toml mise.toml mise.local.toml .mise.local.toml "
+     ".config/mise/** .mise/** .autoenv",
      "executes on host unasked: the shell runs it on entering the directory",
      "direnv, mise and autoenv run or load it at every cd"},
     {"editor-task", Level::kDanger,
@@ -42,7 +45,8 @@ constexpr NameRule kRules[] = {
     {"agent-config", Level::kDanger,
      ".claude/** .mcp.json mcp.json .cursor/** .cursorrules .codex/** "
      ".gemini/** .windsurf/** .windsurfrules .continue/** .aider.conf.yml "
-     ".roo/** .clinerules .kiro/** .goosehints .opencode/** opencode.json",
+     ".roo/** .clinerules .clinerules/** .kiro/** .goosehints .opencode/** "
+     "opencode.json",
      "executes on host unasked: coding agents start servers and hooks from it",
      "an agent could so widen its own rights for the next start"},
     {"ci", Level::kDanger,
@@ -68,7 +72,8 @@ constexpr NameRule kRules[] = {
      "filters, merge drivers and submodule URLs are named here"},
     {"commit-hook", Level::kWarn,
      ".pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml "
-     "lefthook.yaml .lefthook.yml .overcommit.yml .lintstagedrc "
+     "lefthook.yaml .lefthook.yml lefthook-local.yml .overcommit.yml "
+     ".lintstagedrc "
      ".lintstagedrc.json .lintstagedrc.js lint-staged.config.js",
      "runs at commit where its hook manager is installed",
      "the hook manager was installed by the user; what it runs is named here"},
@@ -98,7 +103,8 @@ constexpr NameRule kRules[] = {
      "vite.config.js vite.config.ts vite.config.mjs next.config.js "
      "next.config.mjs babel.config.js .babelrc.js postcss.config.js "
      "tailwind.config.js .eslintrc.js eslint.config.js eslint.config.mjs "
-     ".prettierrc.js flake.nix default.nix shell.nix build.zig "
+     ".prettierrc.js .eslintrc.cjs .pylintrc mypy.ini rust-toolchain.toml "
+     "flake.nix default.nix shell.nix build.zig "
      "Directory.Build.props Directory.Build.targets *.csproj *.vcxproj "
      "*.props *.targets dune-project Package.swift mix.exs rebar.config",
      "executes on host when you build",

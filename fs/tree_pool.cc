@@ -73,6 +73,14 @@ void Tree::Impl::wake_pool() {
   pool_wake_.notify_one();
 }
 
+// The lower bytes are no longer those that the draft stands on: there is
+// nothing left to copy, and nothing that a commit could still take away. Who
+// reads the file is told.
+bool is_past_pinning(const Error& error) {
+  return error.code() == Code::kDrift || error.err() == ENOENT ||
+         error.err() == ENOTDIR || error.err() == ELOOP;
+}
+
 // Copies take long, and a rollback or a request that needs room does not wait
 // for them.
 Status Tree::Impl::pin_all() {
@@ -85,7 +93,8 @@ Status Tree::Impl::pin_all() {
   }
   Status result;
   for (Serial serial : files)
-    if (auto done = pin(serial); !done) result = std::move(done);
+    if (auto done = pin(serial); !done && !is_past_pinning(done.error()))
+      result = std::move(done);
   return result;
 }
 

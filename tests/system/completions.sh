@@ -47,6 +47,17 @@ if [[ $(sl --help) == *"  run "* ]]; then
   [[ $(words diff '') == *'README.md '*'new '* ]] || fail "paths: $(words diff '')"
   (cd a && [[ $(words diff b) == 'b b/c ' ]]) || fail 'paths beneath a directory'
   same '../new ' "$(cd a && words diff ../n)" 'paths above'
+  # A name is never more than a name, whichever quote was begun.
+  for name in '$(touch PWNED)`id`"\!x' "q'\$(touch PWNED)'\"!"; do
+    sl run --quiet -- touch -- "$name"
+    for quote in '"' "'"; do
+      reply=$(complete_bash "stoplog approve $quote${name:0:1}")
+      eval "set -- $quote${reply% }$quote"
+      same "$name" "$1" "bash: within $quote"
+    done
+    sl discard -y "$name" >/dev/null
+  done
+  test ! -e PWNED || fail 'a name was run'
   sl commit -a -y >/dev/null
   same '1 ' "$(words undo '')" 'commits'
 fi

@@ -64,6 +64,33 @@ TEST_CASE("a base that is lost is drift and hides no other change") {
   CHECK(set.digest);
 }
 
+// The draft wrote a byte of a large file, and the real one was edited before
+// the rest was copied.
+TEST_CASE("a file that is lost on both sides is listed as drifted") {
+  class HalfLost : public LostContent {
+   public:
+    Result<size_t> read(uint64_t offset,
+                        std::span<std::byte> out) const override {
+      if (offset != 0 || out.size() != 1) return LostContent::read(offset, out);
+      out[0] = std::byte{'X'};
+      return size_t{1};
+    }
+  };
+  MemoryView view;
+  view.base["a"] = file("twelve bytes");
+  view.base["a"].content = std::make_shared<LostContent>();
+  auto after = view.base["a"];
+  SECTION("wholly") {}
+  SECTION("but for its first byte") {
+    after.content = std::make_shared<HalfLost>();
+  }
+  view.change("a", after);
+  view.raw.back().drift = "modified in the real tree";
+  ChangeSet set = build(view);
+  REQUIRE(told(set) == Told{"modified a"});
+  CHECK(set.changes[0].drift);
+}
+
 TEST_CASE("created and deleted again is no change") {
   MemoryView view;
   view.change("gone", std::nullopt);

@@ -223,6 +223,73 @@ TEST_CASE("a bare repository in the tree is obeyed as any other") {
         Codes{"warn git-config"});
   CHECK(has(bare("fixture/hooks/post-update", "x"), "danger git-hook"));
   CHECK(bare("other/config", "[core] fsmonitor = x\n").empty());
+  CHECK(bare("fixture/config.worktree", "[core] fsmonitor = x\n") ==
+        Codes{"danger git-config"});
+}
+
+TEST_CASE("a repository made of links or elsewhere is one as well") {
+  const std::string config = "[core] fsmonitor = x\n";
+  auto with = [&](const std::string& at, auto&& parts) {
+    MemoryView view;
+    parts(view, at);
+    view.change(at + "config", file(config));
+    return risks(view);
+  };
+  auto linked_head = [](MemoryView& view, const std::string& at) {
+    view.both(at + "HEAD", symlink("refs/heads/main"));
+    view.both(at + "objects", dir());
+    view.both(at + "refs", dir());
+  };
+  auto linked_dirs = [](MemoryView& view, const std::string& at) {
+    view.both(at + "HEAD", file("ref: refs/heads/main\n"));
+    view.both(at + "objects", symlink("../o"));
+    view.both(at + "refs", symlink("../r"));
+  };
+  auto elsewhere = [](MemoryView& view, const std::string& at) {
+    view.both(at + "HEAD", file("ref: refs/heads/main\n"));
+    view.both(at + "commondir", file("../x\n"));
+  };
+  for (const std::string at : {"", "d/"}) {
+    INFO("at '" << at << "'");
+    CHECK(with(at, linked_head) == Codes{"danger git-config"});
+    CHECK(with(at, linked_dirs) == Codes{"danger git-config"});
+    CHECK(with(at, elsewhere) == Codes{"danger git-config"});
+    // git takes the ".git" that stands there.
+    CHECK(with(at, [&](MemoryView& view, const std::string& top) {
+            linked_head(view, top);
+            view.both(top + ".git", dir());
+          }).empty());
+  }
+}
+
+TEST_CASE("what makes a repository of a directory with a config is a danger") {
+  for (const char* last : {"HEAD", "objects", "refs"}) {
+    INFO(last);
+    MemoryView view;
+    view.both("d/config", file("[core] fsmonitor = x\n"));
+    for (const char* name : {"HEAD", "objects", "refs"}) {
+      auto node = symlink("../x");
+      if (std::string(name) == last)
+        view.change("d/" + std::string(name), node);
+      else
+        view.both("d/" + std::string(name), node);
+    }
+    CHECK(has(risks(view), "danger git-config"));
+  }
+  MemoryView view;
+  view.change("d/HEAD", file("x\n"));
+  CHECK(risks(view).empty());
+}
+
+TEST_CASE("a change of stoplog's own policy is a danger, a new one a warning") {
+  CHECK(added(".stoplog.toml", "[files]\n") == Codes{"warn stoplog-policy"});
+  CHECK(has(modified("[files]\nhide=['a']\n", "\n", ".stoplog.toml"),
+            "danger stoplog-policy"));
+  MemoryView gone;
+  gone.base[".stoplog.toml"] = file("[files]\n");
+  gone.change(".stoplog.toml", std::nullopt);
+  CHECK(has(risks(gone), "danger stoplog-policy"));
+  CHECK(added("a/.stoplog.toml", "[files]\n").empty());
 }
 
 TEST_CASE("work trees and submodules are obeyed as any other repository") {
