@@ -194,7 +194,8 @@ approvals() {
   same false "$(sl status --json | jq .stale)"
   sl run --quiet -- sh -c 'echo later >>n'
   same true "$(sl status --json | jq .stale)"
-  sl status 2>&1 | grep -q 'approved changed since' || fail "not said: $(sl status 2>&1)"
+  sl status >"$T/out" 2>&1
+  grep -q 'approved changed since' "$T/out" || fail "not said: $(cat "$T/out")"
   exits 3 sl commit 2>"$T/err"
   grep -q 'since they were approved: n' "$T/err" || fail "$(cat "$T/err")"
   same a "$(cat a)"
