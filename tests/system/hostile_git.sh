@@ -14,7 +14,7 @@ risks() { # risks PATH
       "\(.level) \(.code)"'
 }
 is_danger() { # is_danger PATH CODE
-  risks "$1" | grep -qx "danger $2" ||
+  grep -qx "danger $2" <<<"$(risks "$1")" ||
     fail "$1 is no danger $2: $(risks "$1" | tr '\n' ' ')"
 }
 is_quiet() {
