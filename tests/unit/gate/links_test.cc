@@ -165,9 +165,10 @@ TEST_CASE("an edit of a file after a crash is not taken for its new name") {
     int writes = 0;
     Disk disk([&](const char* call) {
       std::string_view name(call);
-      // The intent, then the record of the switch, then the first step.
+      // The intent, the mark of an abort, the record of the switch; then the
+      // first step.
       if (name == "create") ++writes;
-      if (writes == 2 && name == "renameat2") ::kill(::getpid(), SIGKILL);
+      if (writes == 3 && name == "renameat2") ::kill(::getpid(), SIGKILL);
       return 0;
     });
     (void)transact(site.ground(&disk), items, CommitMeta{});

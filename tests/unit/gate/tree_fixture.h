@@ -178,7 +178,8 @@ struct Site {
       CHECK(std::filesystem::is_empty(state_path + "/pending"));
     check_newest();
   }
-  // What the newest commit is said to have done stands.
+  // What the newest commit is said to have replaced is not there any more;
+  // somebody may have edited what came.
   void check_newest() const {
     auto numbers = list_commits(state.get());
     REQUIRE(numbers);
@@ -186,13 +187,13 @@ struct Site {
     auto record = read_commit(state.get(), numbers->back());
     REQUIRE(record);
     for (const Item& item : record->items) {
+      if (!item.old || !item.fresh || !item.old->is_file() ||
+          item.old->sha256 == item.fresh->sha256)
+        continue;
       INFO("commit " << numbers->back() << " " << item.path.str());
       auto stands = fs::state_beneath(root.get(), item.path);
       REQUIRE(stands);
-      CHECK(stands->has_value() == item.fresh.has_value());
-      if (!*stands || !item.fresh) continue;
-      CHECK((*stands)->mode == item.fresh->mode);
-      CHECK(digest_of(**stands) == item.fresh->sha256);
+      if (*stands) CHECK(digest_of(**stands) != item.old->sha256);
     }
   }
 };
