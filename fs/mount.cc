@@ -145,7 +145,12 @@ ssize_t MountServer::Impl::write_reply(const iovec* parts, int count) {
 // With rings in the answer the kernel sends nothing before they are there.
 ssize_t MountServer::Impl::answer_init(const iovec* parts, fuse_init_out out) {
   uint64_t extra = wire::extra_init_flags(init_offered);
-  if (rings) extra |= init_offered & ring::kInitFlag;
+  if (rings) {
+    extra |= init_offered & ring::kInitFlag;
+    // There are few threads: looks at names of one directory that hangs, all at
+    // once, would take every one of them.
+    extra &= ~uint64_t{FUSE_PARALLEL_DIROPS};
+  }
   wire::add_init_flags(out, extra);
   setxattr_ext = (extra & FUSE_SETXATTR_EXT) != 0;
   iovec amended[2] = {parts[0], {&out, sizeof out}};

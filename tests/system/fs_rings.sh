@@ -57,7 +57,6 @@ WANT=device run_as_user through_fusermount
 mount -t fusectl none /sys/fs/fuse/connections
 WANT=rings run_as_user through_fusermount
 
-export WAITERS=15
 for suite in semantics stuck crash cost; do
   env -u STOPLOG_TEST_INSIDE bash "$TOP/tests/system/fs_$suite.sh"
 done
