@@ -14,6 +14,16 @@ const Json::Array kNoItems;
 const Json::Object kNoMembers;
 const std::string kNoText;
 
+// Beyond 16 bits as the two halves of UTF-16.
+void append_unicode_escape(std::string& out, char32_t c) {
+  auto put = [&](uint32_t unit) {
+    fmt::format_to(std::back_inserter(out), "\\u{:04x}", unit);
+  };
+  if (c < 0x10000) return put(c);
+  put(0xd800 + ((c - 0x10000) >> 10));
+  put(0xdc00 + ((c - 0x10000) & 0x3ff));
+}
+
 }  // namespace
 
 void json_quote(std::string& out, std::string_view text) {
@@ -30,8 +40,8 @@ void json_quote(std::string& out, std::string_view text) {
       out += "\\n";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (c < 0x20 || c == 0x7F) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else if (kind_of(c) != CharKind::kPlain) {
+      append_unicode_escape(out, c);
     } else {
       out += here.substr(0, here.size() - text.size());
     }

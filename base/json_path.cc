@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "base/strings.h"
 
 namespace stoplog {
@@ -39,7 +40,7 @@ Json& set_paths(Json& object, std::string_view key,
                 std::span<const RelPath> paths) {
   std::vector<std::string> words;
   words.reserve(paths.size());
-  for (const RelPath& path : paths) words.push_back(path.str());
+  for (const RelPath& path : paths) words.push_back(shown_path(path));
   return set_words(object, key, words);
 }
 

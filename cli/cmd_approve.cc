@@ -2,6 +2,7 @@
 #include <algorithm>
 #include "base/escape.h"
 #include "base/json_path.h"
+#include "base/shown_path.h"
 
 #include "cli/command.h"
 #include "cli/decisions.h"
@@ -33,7 +34,7 @@ Status record(Context& context, const Opened& opened,
 void tell(Context& context, const gate::ApproveReport& report) {
   auto list = [&](const std::vector<RelPath>& paths) {
     for (const RelPath& path : paths)
-      context.out.write(fmt::format("  {}\n", escape(path.str())));
+      context.out.write(fmt::format("  {}\n", escape(shown_path(path))));
   };
   if (!report.approved.empty()) {
     context.out.write(fmt::format("approved {}:\n",
@@ -61,6 +62,25 @@ void tell(Context& context, const gate::ApproveReport& report) {
     context.out.note("nothing to approve");
   else if (!report.approved.empty())
     context.out.hint("`stoplog commit` applies what is approved");
+}
+
+// The path of the top means all beneath it, and so names no danger there.
+Result<gate::ApproveReport> approve_in(gate::Plan& plan,
+                                       const diff::ChangeSet& set,
+                                       const gate::ApproveRequest& request) {
+  const diff::Change* top = set.find(RelPath());
+  if (top == nullptr || !top->is_danger() || request.danger ||
+      std::ranges::find(request.paths, RelPath()) == request.paths.end())
+    return gate::approve(plan, set, request);
+  diff::ChangeSet rest = set;
+  std::erase_if(rest.changes, [](const diff::Change& change) {
+    return change.path.is_root();
+  });
+  gate::ApproveRequest all = request;
+  if (rest.changes.empty()) all.paths.clear();
+  gate::ApproveReport report = TRY(gate::approve(plan, rest, all));
+  report.dangers.push_back(RelPath());
+  return report;
 }
 
 Result<int> run(Context& context, const Args& args) {
@@ -97,7 +117,7 @@ Result<int> run(Context& context, const Args& args) {
     std::erase_if(request.paths, [&](const RelPath& path) {
       return std::ranges::find(gone, path) != gone.end();
     });
-    report = TRY(with_list_hint(gate::approve(plan, set, request)));
+    report = TRY(with_list_hint(approve_in(plan, set, request)));
     return {};
   }));
   for (const RelPath& path : gone)

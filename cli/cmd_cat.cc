@@ -25,17 +25,31 @@ Subject subject_of(const Opened& opened, const std::string& word) {
   return {std::nullopt, word};
 }
 
+// Bytes at the end that may begin a character which goes on after them.
+size_t unfinished(std::string_view text) {
+  for (size_t n = 1; n <= 3 && n <= text.size(); ++n) {
+    auto c = static_cast<unsigned char>(text[text.size() - n]);
+    if ((c & 0xc0) == 0x80) continue;
+    size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+    return whole > n ? n : 0;
+  }
+  return 0;
+}
+
 Status copy_out(Context& context, const fs::Content& content) {
   std::vector<std::byte> block(256u << 10);
   for (uint64_t at = 0;;) {
     size_t n = TRY(content.read(at, block));
     if (n == 0) return {};
     std::string_view text(reinterpret_cast<const char*>(block.data()), n);
-    if (context.out.terminal())
+    if (context.out.terminal()) {
+      // Read again with what follows; the last bytes of a file as they are.
+      if (n > 3) text.remove_suffix(unfinished(text));
       context.out.write(escape(text, Escape::kText));
-    else
+    } else {
       context.out.write(text);
-    at += n;
+    }
+    at += text.size();
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "cli/command.h"
 #include "cli/commit_flow.h"
 #include "cli/exit_codes.h"
@@ -61,7 +62,7 @@ Result<int> run(Context& context, const Args& args) {
   }
   for (const diff::Change& change : end.result.merged.changes)
     context.out.note(fmt::format("merged with the real tree's edits: {}",
-                                 escape(change.path.str())));
+                                 escape(shown_path(change.path))));
   if (choice.dry_run) {
     context.out.write(describe_commit(end.result));
     TRY(show_merges(context, end.result));

@@ -9,15 +9,23 @@
 namespace stoplog::cli {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
-    {"serve", 0, "ID"},          {"ready-fd", 0, "N"},
-    {"shape", 0, "TEXT"},        {"idle", 0, "MS"},
-    {"sync-mappings", 0, "DIR"}, {"mapped-at", 0, "DIR"},
-    {"warm", 0, "DIR"},          {"contents"}};
+constexpr OptionSpec kOptions[] = {{"serve", 0, "ID"},
+                                   {"ready-fd", 0, "N"},
+                                   {"shape", 0, "TEXT"},
+                                   {"idle", 0, "MS"},
+                                   {"sync-mappings", 0, "DIR"},
+                                   {"mapped-at", 0, "DIR"},
+                                   {"sync-files", 0, "DIR"},
+                                   {"warm", 0, "DIR"},
+                                   {"contents"}};
 
 Result<int> run(Context& context, const Args& args) {
   if (auto mount = args.value("warm")) {
     TRY(draft::warm_here(*mount, args.has("contents")));
+    return 0;
+  }
+  if (auto mount = args.value("sync-files")) {
+    TRY(draft::sync_files_here(*mount, args.positionals));
     return 0;
   }
   if (auto mount = args.value("sync-mappings")) {
@@ -55,6 +63,7 @@ extern const Command k_daemon_command{
         "usage: stoplog daemon --serve ID [--ready-fd N] [--shape TEXT]\n"
         "                      [--idle MS]\n"
         "       stoplog daemon --sync-mappings DIR --mapped-at DIR PID...\n"
+        "       stoplog daemon --sync-files DIR PATH...\n"
         "       stoplog daemon --warm DIR [--contents]\n"
         "\n"
         "Serves one draft. Started by other commands when it is needed.\n"

@@ -11,6 +11,8 @@
 #include "cli/progress_line.h"
 #include "cli/words.h"
 #include "diff/between.h"
+#include "diff/git_meta.h"
+#include "diff/git_unreviewed.h"
 #include "diff/patch.h"
 #include "diff/render.h"
 #include "diff/select.h"
@@ -71,6 +73,40 @@ struct Shown {
   unsigned context_lines = 3;
 };
 
+// A path that is a git directory, or lies in one.
+bool asks_for_git(const std::vector<RelPath>& paths) {
+  return std::ranges::any_of(paths, [](const RelPath& path) {
+    return path.name() == ".git" || diff::is_inside_git(path);
+  });
+}
+
+// Asked for by name, a git directory's row has a patch of its own: what commits
+// and index have where the files under review show something else.
+Status show_unreviewed(Context& context, const Shown& shown,
+                       const diff::RenderOptions& options,
+                       const diff::Sink& sink) {
+  for (const diff::Change& row : shown.set.changes) {
+    if (!row.git || row.git->unreviewed_count == 0 ||
+        std::ranges::find(shown.paths, row.path) == shown.paths.end())
+      continue;
+    diff::ChangeSet files = diff::unreviewed_changes(*row.git);
+    context.out.note(fmt::format(
+        "{} in commits or the index of {} that no file under review shows{}",
+        plural(row.git->unreviewed_count, "file"), row.shown_path(),
+        files.changes.size() < row.git->unreviewed_count
+            ? fmt::format("; the patch has {} of them", files.changes.size())
+            : ""));
+    diff::RenderOptions all = options;
+    all.paths.clear();
+    if (options.terminal || options.color)
+      TRY(diff::render_terminal(shown.view, files, all, sink));
+    else
+      TRY(diff::write_patch(shown.view, files, {.context = options.context},
+                            sink));
+  }
+  return {};
+}
+
 Status show(Context& context, const Args& args, const Opened& opened,
             const Shown& shown) {
   auto sink = [&](std::string_view s) { context.out.write(s); };
@@ -102,6 +138,10 @@ Status show(Context& context, const Args& args, const Opened& opened,
     if (!context.out.terminal()) progress.update(done, total);
     return !context.out.dead();
   };
+  const bool listed =
+      args.has("name-status") || args.has("null") || args.has("stat");
+  if (!listed && asks_for_git(shown.paths))
+    TRY(show_unreviewed(context, shown, options, sink));
   if (args.has("name-status") || args.has("null")) {
     TRY(diff::render_name_status(shown.view, shown.set, options,
                                  args.has("null"), sink));
@@ -174,7 +214,7 @@ Result<int> run(Context& context, const Args& args) {
   if (!draft) {
     if (!args.has("json")) {
       context.out.note("no draft here: nothing is held");
-      context.out.hint(no_draft_hint());
+      context.out.hint(context.no_draft_hint());
     }
     diff::JsonOptions options{.workspace = TRY(context.workspace())->path};
     if (args.has("json"))
@@ -190,7 +230,7 @@ Result<int> run(Context& context, const Args& args) {
   bool json = args.has("json");
   // A patch for a program needs nothing but itself.
   bool plain = !json && !args.has("stat") && !context.out.terminal() &&
-               !context.out.color();
+               !context.out.color() && !asks_for_git(paths);
   diff::DiffOptions options{
       .digest = json, .count_lines = json || args.has("stat"), .risks = !plain};
   diff::ChangeSet set =

@@ -55,7 +55,8 @@ Result<std::optional<sys::Stat>> real_now(const Opened& opened,
     if (err == ENOENT || err == ENOTDIR || err == ELOOP) return std::nullopt;
     return std::unexpected(std::move(parent).error());
   }
-  auto stat = sys::statat(parent->get(), std::string(path.name()));
+  auto stat = sys::statat(parent->get(),
+                          path.is_root() ? "." : std::string(path.name()));
   if (!stat && stat.error().err() == ENOENT) return std::nullopt;
   return TRY(std::move(stat));
 }

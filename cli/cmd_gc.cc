@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/json.h"
 #include "base/sys_file.h"
+#include "base/temp_sweep.h"
 #include "base/units.h"
 #include "cli/change_count.h"
 #include "cli/command.h"
@@ -24,6 +25,8 @@
 namespace stoplog::cli {
 namespace {
 
+// Seconds after which a file that was to be renamed was left by one that died.
+constexpr int64_t kUnfinishedFor = 3600;
 // Seconds that contents stay which a commit that was taken back has kept.
 constexpr int64_t kKeptFor = int64_t{30} * 24 * 3600;
 
@@ -113,6 +116,7 @@ Result<std::set<Sha256Digest>> needed(Context& context,
   for (const draft::Draft& d : TRY(TRY(context.store())->list())) {
     Fd draft =
         TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
+    TRY(sweep_temp_files(draft.get(), kUnfinishedFor));
     live.merge(TRY_CTX(snapshot::replaced_objects(draft.get()),
                        fmt::format("draft '{}'", d.name)));
   }
@@ -123,6 +127,7 @@ Result<std::set<Sha256Digest>> needed(Context& context,
   int64_t now = Clock::real().now().tv_sec;
   for (const std::string& name : TRY(list_names(dir.get(), "."))) {
     Fd state = TRY(sys::openat(dir.get(), name, O_RDONLY | O_DIRECTORY));
+    TRY(gate::clear_unfinished(state.get(), kUnfinishedFor));
     for (const gate::Kept& kept : TRY(gate::list_kept(state.get())))
       if (now - kept.time.tv_sec > kKeptFor)
         TRY(gate::forget_kept(state.get(), kept.object));

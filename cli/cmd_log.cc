@@ -24,11 +24,14 @@ std::vector<std::string> strings(const Json& list) {
 }
 
 std::string how_it_ended(const Json& e) {
+  // What it stored there through a mapping found no room.
+  const std::string lost =
+      e["lost"].is_string() ? ", lost " + escape(e.text("lost")) : "";
   if (!e["killed_by"].is_null())
-    return fmt::format("killed: {}", e.text("killed_by"));
+    return fmt::format("killed: {}{}", e.text("killed_by"), lost);
   if (!e["signal"].is_null())
-    return fmt::format("signal {}", e.integer("signal"));
-  return fmt::format("exit {}", e.integer("exit"));
+    return fmt::format("signal {}{}", e.integer("signal"), lost);
+  return fmt::format("exit {}{}", e.integer("exit"), lost);
 }
 
 std::string describe_run(const Json& e) {
@@ -113,7 +116,7 @@ Result<int> run(Context& context, const Args& args) {
     if (json) context.out.write("{\"version\":1,\"entries\":[]}\n");
     if (!json) {
       context.out.note("no draft here: nothing was recorded");
-      context.out.hint(no_draft_hint());
+      context.out.hint(context.no_draft_hint());
     }
     return kDone;
   }

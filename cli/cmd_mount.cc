@@ -109,7 +109,8 @@ Result<int> clear_left(Context& context, const draft::Draft& d) {
   Fd dir =
       TRY(sys::openat(AT_FDCWD, layout.draft(d.id), O_RDONLY | O_DIRECTORY));
   auto path = sys::read_file(dir.get(), draft::kMountedAtFile, PATH_MAX);
-  if (!path) return cleared;
+  // Empty: power was lost before it was on the disk.
+  if (!path || path->empty()) return cleared;
   // Another draft may be shown there by now.
   if (!TRY(shown_at(context, *path)))
     cleared += TRY(fs::clear_dead_mount(*path));

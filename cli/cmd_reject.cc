@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
 #include "base/json_path.h"
+#include "base/shown_path.h"
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/opened.h"
@@ -43,7 +44,7 @@ Result<int> run(Context& context, const Args& args) {
   context.out.write(
       fmt::format("rejected {}:\n", plural(rejected.size(), "change")));
   for (const RelPath& path : rejected)
-    context.out.write(fmt::format("  {}\n", escape(path.str())));
+    context.out.write(fmt::format("  {}\n", escape(shown_path(path))));
   context.out.hint(
       "the agent finds it in /run/stoplog/rejections; `stoplog discard PATH` "
       "drops the change");

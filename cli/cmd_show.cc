@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "cli/command.h"
 #include "cli/commit_flow.h"
 #include "cli/exit_codes.h"
@@ -19,6 +22,27 @@ char letter(const gate::Item& item) {
   return item.old->type != item.fresh->type ? 'T' : 'M';
 }
 
+// The extended attributes in which both sides differ.
+std::string attributes(const gate::Item& item) {
+  using Attributes = std::map<std::string, std::string>;
+  static const Attributes kNone;
+  const Attributes& old = item.old ? item.old->xattrs : kNone;
+  const Attributes& now = item.fresh ? item.fresh->xattrs : kNone;
+  std::string out;
+  auto add = [&](const std::string& name, const char* what) {
+    out += fmt::format("  ({} {})", escape(name), what);
+  };
+  if (!item.fresh) return out;
+  for (const auto& [name, value] : now)
+    if (auto was = old.find(name); was == old.end())
+      add(name, "added");
+    else if (was->second != value)
+      add(name, "changed");
+  for (const auto& [name, value] : old)
+    if (!now.contains(name)) add(name, "removed");
+  return out;
+}
+
 std::string describe(const gate::CommitRecord& record) {
   const gate::CommitMeta& m = record.meta;
   std::string out = fmt::format("{} {}", m.kind, m.number);
@@ -35,14 +59,15 @@ std::string describe(const gate::CommitRecord& record) {
     if (item.stays()) continue;
     out += fmt::format("{}  ", letter(item));
     if (item.from) out += escape(item.from->str()) + " -> ";
-    out += escape(item.path.str());
+    out += escape(shown_path(item.path));
     if (item.old && item.fresh && item.old->mode != item.fresh->mode)
       out += fmt::format("  (mode {:04o} -> {:04o})", item.old->mode,
                          item.fresh->mode);
+    out += attributes(item);
     out += "\n";
   }
   for (const gate::Left& left : record.left)
-    out += fmt::format("left as it is: {}: {}\n", escape(left.path.str()),
+    out += fmt::format("left as it is: {}: {}\n", escape(shown_path(left.path)),
                        escape(left.why));
   return out;
 }
@@ -59,7 +84,7 @@ std::string names(const gate::CommitRecord& record, bool terminal) {
     if (item.stays()) continue;
     put(std::string(1, letter(item)));
     if (item.from) put(item.from->str());
-    put(item.path.str());
+    put(shown_path(item.path));
   }
   return out;
 }

@@ -28,7 +28,7 @@ Result<int> no_draft(Context& context, const Args& args) {
           "unmount '{}'`",
           view.draft.name, draft::name_of(view.draft.state),
           escape(view.mount)));
-    if (views.empty()) context.out.hint(no_draft_hint());
+    if (views.empty()) context.out.hint(context.no_draft_hint());
   }
   return kDone;
 }

@@ -10,6 +10,7 @@
 #include "cli/commit_flow.h"
 #include "cli/exit_codes.h"
 #include "cli/opened.h"
+#include "cli/wait_line.h"
 #include "cli/who.h"
 #include "cli/words.h"
 #include "draft/ledger.h"
@@ -106,7 +107,7 @@ Result<int> run(Context& context, const Args& args) {
                             .dry_run = args.has("dry-run")};
   request.meta.time = Clock::real().now();
   // By its time the draft knows whether it was told of this: later than every
-  // mark there is, whatever became of the clock (cli/opened.cc, tell_once).
+  // mark there is, whatever became of the clock (fs::ToldBy).
   if (opened)
     for (const fs::Mark& mark : opened->marks)
       if (std::tie(request.meta.time.tv_sec, request.meta.time.tv_nsec) <
@@ -117,7 +118,9 @@ Result<int> run(Context& context, const Args& args) {
   // What the draft touched since that commit stays held.
   if (by) request.meta.position = by->position;
   Hold hold;  // the real tree, the draft and the record are one
+  WaitLine line(request.dry_run ? "verifying" : "taking it back");
   auto undone = gate::undo(request);
+  line.clear();
   if (!undone && undone.error().code() == Code::kUsage)
     return std::unexpected(
         std::move(undone).error().with_hint("`stoplog log` names the commits"));

@@ -61,7 +61,7 @@ const Command* const kCommands[] = {STOPLOG_COMMANDS(STOPLOG_ENTRY)};
 #undef STOPLOG_ENTRY
 
 constexpr OptionSpec kGlobalOptions[] = {
-    {"C", 'C', "DIR"},       {"workspace", 0, "DIR"},
+    {"C", 'C', "DIR", true}, {"workspace", 0, "DIR"},
     {"draft", 'd', "DRAFT"}, {"color", 0, "auto|always|never"},
     {"help", 'h', nullptr},  {"version", 0, nullptr}};
 
@@ -76,9 +76,11 @@ Result<ColorMode> color_mode(const std::string& word) {
 
 // Takes the global options out of `args` and acts on -C.
 Status take_globals(Args& args, Globals& globals) {
-  if (auto dir = args.value("C"); dir && ::chdir(dir->c_str()) != 0)
-    return fail(Code::kUsage, "cannot change to directory '{}': {}",
-                escape(*dir), ::strerror(errno));
+  // As git's: each from where the one before led to, and "" leads nowhere.
+  for (const std::string& dir : args.values("C"))
+    if (!dir.empty() && ::chdir(dir.c_str()) != 0)
+      return fail(Code::kUsage, "cannot change to directory '{}': {}",
+                  escape(dir), ::strerror(errno));
   if (auto dir = args.value("workspace")) globals.workspace = dir;
   if (auto name = args.value("draft")) globals.draft = name;
   if (auto mode = args.value("color")) globals.color = TRY(color_mode(*mode));

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/json_path.h"
+#include "base/shown_path.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/units.h"
@@ -14,6 +15,7 @@
 #include "cli/opened.h"
 #include "cli/out_file.h"
 #include "cli/rejection_notes.h"
+#include "cli/wait_line.h"
 #include "cli/who.h"
 #include "cli/words.h"
 #include "draft/ledger.h"
@@ -65,16 +67,18 @@ void name_them(Output& out, const std::vector<RelPath>& paths) {
 // it returns. No lock is held: a person may take as long as he likes, and who
 // comes meanwhile has the draft.
 Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
-  if (!flow.choice.yes) flow.opened.lock.reset();
-  if (!flow.choice.yes && !can_ask())
+  // A dry run approves nothing: there is nothing to ask.
+  const bool asks = !flow.choice.yes && !flow.choice.dry_run;
+  if (asks) flow.opened.lock.reset();
+  if (asks && !can_ask())
     return std::unexpected(
         Error(Code::kDeclined,
               "cannot ask: there is no terminal, and -a approves everything")
             .with_hint("-y approves without being asked"));
   gate::ApproveReport report =
       TRY(gate::approve(plan, flow.set, everything(flow)));
-  if (!flow.choice.yes) name_them(flow.context.out, report.approved);
-  if (!flow.choice.yes && !report.approved.empty() &&
+  if (asks) name_them(flow.context.out, report.approved);
+  if (asks && !report.approved.empty() &&
       !ask_yes(fmt::format("approve and commit {}?",
                            plural(report.approved.size(), "change"))))
     return fail(Code::kDeclined, "nothing was approved");
@@ -84,9 +88,8 @@ Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
     std::string why = change != nullptr && !change->risks.empty()
                           ? escape(change->risks.front().message)
                           : "";
-    bool yes =
-        !flow.choice.yes && ask_yes(fmt::format("danger: {}: {}; approve it?",
-                                                escape(path.str()), why));
+    bool yes = asks && ask_yes(fmt::format("danger: {}: {}; approve it?",
+                                           escape(shown_path(path)), why));
     (yes ? named : left).push_back(path);
   }
   if (!left.empty()) return std::unexpected(dangers_left(left));
@@ -98,9 +101,13 @@ Result<gate::ApproveReport> approve_in(gate::Plan& plan, const Flow& flow,
   gate::drop_gone(plan, flow.set);
   gate::ApproveReport report =
       TRY(gate::approve(plan, flow.set, everything(flow)));
-  if (!named.empty())
-    TRY(gate::approve(plan, flow.set,
-                      {.paths = named, .by = signature(flow.set)}));
+  // Each alone: the top of the workspace, as a path, means all beneath it.
+  for (const RelPath& path : named) {
+    diff::ChangeSet one;
+    if (const diff::Change* change = flow.set.find(path))
+      one.changes.push_back(*change);
+    TRY(gate::approve(plan, one, {.paths = {path}, .by = signature(flow.set)}));
+  }
   report.approved.insert(report.approved.end(), named.begin(), named.end());
   return report;
 }
@@ -164,7 +171,7 @@ Status complete_receipt(Flow& flow, const gate::Plan& plan, Json& receipt) {
   for (const gate::Decision& d : plan.decisions) {
     if (!gate::Plan::approves(d)) continue;
     Json one = Json::object();
-    set_path(one, "path", d.path.str()).set("user", d.by.user);
+    set_path(one, "path", shown_path(d.path)).set("user", d.by.user);
     one.set("tty", d.by.tty.empty() ? Json() : Json(d.by.tty));
     one.set("time", rfc3339(d.by.time)).set("standing", d.standing);
     approvals.push(one.set("parts", !d.edits.empty()));
@@ -218,6 +225,7 @@ void finish(Flow& flow, const gate::Plan& plan, const OutFile* receipt,
       end.result.notes.push_back("the commit is done, but " +
                                  done.error().text());
   };
+  WaitLine line("committed; telling the draft");
   note(complete_receipt(flow, plan, end.receipt));
   // Before the draft is noted as told: a command that finds it untold looks
   // whether this was done, too.
@@ -237,6 +245,7 @@ void finish(Flow& flow, const gate::Plan& plan, const OutFile* receipt,
       note(std::unexpected(
           std::move(written).error().context("the receipt is not written")));
   }
+  line.clear();
   auto held = close_if_whole(flow.context, flow.opened.draft, true);
   if (held)
     end.left = held->changes, end.left_ignored = held->ignored;
@@ -254,15 +263,21 @@ Result<StillHeld> close_if_whole(Context& context, const draft::Draft& draft,
                      {.digest = false, .count_lines = false, .risks = false}));
   StillHeld held;
   for (const diff::Change& change : set.changes)
-    ++(change.ignored ? held.ignored : held.changes);
+    held.changes += change.ignored ? 0 : 1;
+  for (const diff::Group& group : set.groups) held.ignored += group.files;
   if (!set.changes.empty() || !set.groups.empty()) return held;
   // Who goes on working in it would do so where no command looks.
   if (again.daemon && !again.daemon->daemon().mount.empty()) return held;
   if (again.daemon && !TRY(again.daemon->running()).empty()) return held;
   // Who starts to work in it meanwhile opens it again (run at its end, mount).
-  TRY(TRY(context.store())->update(draft.id, [](draft::Draft& d) {
-    d.state = draft::DraftState::kCommitted;
-  }));
+  // Lost with the power, it is an open draft that holds nothing.
+  TRY(draft::update_draft(
+      again.draft_dir.get(),
+      [](draft::Draft& d) -> Status {
+        d.state = draft::DraftState::kCommitted;
+        return {};
+      },
+      Sync::kNo));
   return held;
 }
 
@@ -319,6 +334,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                         std::chrono::duration_cast<std::chrono::seconds>(
                             Millis(*flow.policy.max_age.value))));
   Hold hold;  // the real tree, the draft and the record are one
+  WaitLine line(choice.dry_run ? "verifying" : "committing");
   auto result = gate::commit({.ground = flow.opened.door.ground(),
                               .set = &flow.set,
                               .plan = &plan,
@@ -326,6 +342,7 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                               .merge = choice.merge,
                               .merge_digest = choice.digest,
                               .dry_run = choice.dry_run});
+  line.clear();
   if (!result && result.error().code() == Code::kDeclined)
     return std::unexpected(std::move(result.error())
                                .with_hint("`stoplog review`, `stoplog approve "

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/json_path.h"
+#include "base/shown_path.h"
 #include "cli/commit_flow.h"
 #include "cli/words.h"
 #include "gate/commit_plan.h"
@@ -49,7 +50,7 @@ Json commit_json(const gate::CommitRecord& record,
   for (const gate::Item& item : record.items) {
     if (item.stays()) continue;
     Json c = Json::object();
-    set_path(c, "path", item.path.str()).set("from", Json());
+    set_path(c, "path", shown_path(item.path)).set("from", Json());
     if (item.from) set_path(c, "from", item.from->str());
     c.set("old", side(item.old)).set("new", side(item.fresh));
     changes.push(std::move(c));
@@ -57,7 +58,7 @@ Json commit_json(const gate::CommitRecord& record,
   Json left = Json::array();
   for (const gate::Left& l : record.left) {
     Json c = Json::object();
-    set_path(c, "path", l.path.str());
+    set_path(c, "path", shown_path(l.path));
     left.push(c.set("why", l.why));
   }
   return j.set("changes", changes).set("left", left);

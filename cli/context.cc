@@ -37,11 +37,19 @@ std::optional<std::string> Context::wanted_draft() const {
   return std::nullopt;
 }
 
-std::string no_draft_hint() {
-  return draft::inside_jail()
-             ? "this is the inside of a stoplog jail: what is written here is "
-               "held, and decided upon outside"
-             : "`stoplog run -- COMMAND` starts one";
+std::string Context::no_draft_hint() {
+  if (draft::inside_jail())
+    return "this is the inside of a stoplog jail: what is written here is "
+           "held, and decided upon outside";
+  auto ws = workspace();
+  auto drafts = store();
+  auto near = ws && drafts ? (*drafts)->overlapping(**ws)
+                           : Result<std::optional<Draft>>(std::nullopt);
+  if (!near || !*near) return "`stoplog run -- COMMAND` starts one";
+  std::string top = escape((*near)->workspace);
+  return fmt::format(
+      "draft '{}' is over '{}': go there, or say `stoplog --workspace '{}'`",
+      (*near)->name, top, top);
 }
 
 Result<std::optional<Draft>> Context::find_draft() {

@@ -29,9 +29,6 @@ struct Globals {
   ColorMode color = ColorMode::kAuto;
 };
 
-// How to come to a draft, or, inside a jail, where it is.
-std::string no_draft_hint();
-
 class Context {
  public:
   Context(Globals globals, Output& output)
@@ -49,6 +46,9 @@ class Context {
   // given and unknown is kUsage.
   Result<std::optional<draft::Draft>> find_draft();
   Result<draft::Draft> need_draft();
+  // Where there is none, how to come to one: it may be that of a directory
+  // above or beneath, or we are inside of a jail.
+  std::string no_draft_hint();
   // As find_draft; makes one when there is none, or none of the given name.
   struct Made {
     draft::Draft draft;

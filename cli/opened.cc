@@ -3,12 +3,13 @@
 
 #include <fcntl.h>
 
-#include <tuple>
+#include <span>
 
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/json_path.h"
 #include "base/sys_file.h"
+#include "base/sys_process.h"
 #include "cli/decisions.h"
 #include "cli/progress_line.h"
 #include "draft/layout.h"
@@ -146,29 +147,16 @@ Result<bool> read_marks(Opened& opened) {
   return true;
 }
 
-Result<std::vector<fs::Mark>> marks_of(draft::Client& daemon) {
-  return daemon.marks();
-}
-Result<std::vector<fs::Mark>> marks_of(fs::Tree& tree) { return tree.marks(); }
-
-// A base map that is told twice moves what it moved once more, and who asks may
-// have died, or the daemon, before it was known that the draft has it. Nothing
-// else is told to a draft before it was, and so the mark of a commit that is
-// later than what was reviewed is this one's. An undo gives the position of the
-// commit that it takes back; its own mark is also later than `since`.
-Status tell_once(Context& context, Opened& opened, fs::Position reviewed,
-                 const std::vector<fs::BaseChange>& changes,
-                 const timespec& since) {
-  auto told = [&](auto& draft) -> Status {
-    for (const fs::Mark& mark : TRY(marks_of(draft)))
-      if (mark.kind == fs::MarkKind::kCommit && mark.position > reviewed &&
-          std::tie(since.tv_sec, since.tv_nsec) <
-              std::tie(mark.time.tv_sec, mark.time.tv_nsec))
-        return {};
-    TRY(draft.commit_base(reviewed, changes));
+// Whoever asks may have died, or the daemon, before it was known that the draft
+// has it: it is told by the commit's own id, which the draft keeps.
+Status tell(Context& context, Opened& opened, fs::Position reviewed,
+            const std::vector<fs::BaseChange>& changes,
+            const fs::ToldBy& told) {
+  auto tell = [&](auto& draft) -> Status {
+    TRY(draft.commit_base(reviewed, changes, told));
     return {};
   };
-  return change_draft(context, opened, {.daemon = told, .tree = told});
+  return change_draft(context, opened, {.daemon = tell, .tree = tell});
 }
 
 Result<Opened> open_once(Context& context, const draft::Draft& draft,
@@ -289,14 +277,17 @@ Result<bool> was_rolled_back(Context& context, Opened& opened) {
 Status tell_draft(Context& context, Opened& opened,
                   const gate::CommitRecord& record) {
   const gate::CommitMeta& meta = record.meta;
-  TRY(tell_once(context, opened, meta.position, record.base_changes(),
-                meta.undoes != 0 ? meta.time : timespec{}));
+  TRY(tell(context, opened, meta.position, record.base_changes(),
+           {.id = gate::commit_id(meta),
+            .since = meta.undoes != 0 ? meta.time : timespec{}}));
   return gate::note_rebased(opened.door.state.get(), record.meta.number);
 }
 
 Status rebase_draft(Context& context, Opened& opened, fs::Position reviewed,
                     const std::vector<fs::BaseChange>& changes) {
-  return tell_once(context, opened, reviewed, changes, {});
+  fs::CommitId id = 0;
+  TRY(sys::getrandom(std::as_writable_bytes(std::span(&id, 1))));
+  return tell(context, opened, reviewed, changes, {.id = id, .since = {}});
 }
 
 Status change_draft(Context& context, Opened& opened,

@@ -7,9 +7,11 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "base/escape.h"
 #include "base/strings.h"
+#include "base/sys_answers.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 
@@ -141,15 +143,31 @@ void Output::finish() {
   pager_.reset();
 }
 
+// A line that no person typed is asked for again, so often.
+constexpr int kTries = 3;
+
 bool can_ask() { return ::isatty(0) == 1 && ::isatty(2) == 1; }
 
 bool ask_yes(std::string_view question) {
   if (!can_ask()) return false;
-  (void)sys::write_full(2, fmt::format("{} [y/N] ", question));
-  std::string answer;
-  char c = 0;
-  while (::read(0, &c, 1) == 1 && c != '\n') answer += c;
-  return answer == "y" || answer == "Y" || answer == "yes";
+  // What a command asked the terminal, and what was typed before the first
+  // question could be read, is no answer to it.
+  static bool asked = false;
+  if (!std::exchange(asked, true)) sys::forget_input(0, 2);
+  for (int tries = 0; tries < kTries; ++tries) {
+    (void)sys::write_full(2, fmt::format("{} [y/N] ", question));
+    std::string answer;
+    char c = 0;
+    while (::read(0, &c, 1) == 1 && c != '\n') answer += c;
+    if (c != '\n') {
+      // Ctrl-D: the cursor still stands behind the question.
+      (void)sys::write_full(2, "\n");
+      return false;
+    }
+    if (sys::is_typed(answer))
+      return answer == "y" || answer == "Y" || answer == "yes";
+  }
+  return false;
 }
 
 }  // namespace stoplog::cli

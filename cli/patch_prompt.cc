@@ -8,6 +8,7 @@
 
 #include "base/escape.h"
 #include "base/strings.h"
+#include "base/sys_answers.h"
 #include "base/sys_file.h"
 #include "base/sys_terminal.h"
 #include "cli/review_file.h"
@@ -160,8 +161,14 @@ class Prompt {
   }
 
   Result<std::optional<std::string>> ask(std::string_view question) {
-    TRY(print(paint("1;34", std::string(question)) + " "));
-    auto answer = TRY(answers_.next());
+    // What a command asked the terminal before answers no question of ours.
+    if (!std::exchange(asked_, true))
+      sys::forget_input(request_.input, request_.output);
+    std::optional<std::string> answer;
+    do {
+      TRY(print(paint("1;34", std::string(question)) + " "));
+      answer = TRY(answers_.next());
+    } while (answer && !sys::is_typed(*answer));
     // Without an echo of the newline the next line would follow the prompt.
     if (!answer) TRY(print("\n"));
     return answer;
@@ -439,6 +446,7 @@ class Prompt {
 
   const PromptRequest& request_;
   Answers answers_;
+  bool asked_ = false;
   PromptEnd end_;
   LoadedFile loaded_;
   FileDecision decision_;

@@ -59,7 +59,7 @@ Explanation explain_path(const Policy& p, const RelPath& path) {
   else if (covered(p.mask, "files.mask", path, e.reasons))
     e.verdict =
         p.mask.origin == "default"
-            ? "masked unless git tracks it: there, with its content replaced"
+            ? "masked unless git has it: there, with its content replaced"
             : "masked: there, with its content replaced";
   else if (covered(p.read_only, "files.read_only", path, e.reasons))
     e.verdict = "read-only: every change fails";

@@ -6,9 +6,12 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/strings.h"
 #include "base/units.h"
 #include "diff/content_hash.h"
+#include "diff/file_patch.h"
 #include "diff/git_meta.h"
+#include "diff/git_unreviewed.h"
 
 namespace stoplog::cli {
 namespace {
@@ -41,6 +44,32 @@ bool is_file(const std::optional<fs::NodeState>& state) {
   return state && state->type == fs::Type::kFile;
 }
 
+// The patch from what is shown to what is stored, as far as it is no book.
+void note_unreviewed(const diff::GitChange& git,
+                     std::vector<std::string>& notes) {
+  constexpr size_t kLines = 2000;
+  if (git.unreviewed_count == 0) return;
+  notes.push_back(
+      fmt::format("files that no review shows: {}", git.unreviewed_count));
+  for (const diff::UnreviewedFile& file : git.unreviewed)
+    notes.push_back(fmt::format("    {} ({}{})", file.path, file.where,
+                                file.stored ? "" : ", deleted"));
+  std::string patch;
+  std::vector<std::string> left_out;
+  for (const diff::Change& change : diff::unreviewed_changes(git).changes)
+    if (!diff::write_file_patch(change, {}, left_out,
+                                [&](std::string_view s) { patch += s; }))
+      break;
+  size_t lines = 0;
+  for (std::string_view line : split(patch, '\n')) {
+    if (lines++ == kLines) {
+      notes.push_back("… `stoplog diff .git/` prints all of it");
+      return;
+    }
+    notes.emplace_back(line);
+  }
+}
+
 void note_git(const diff::GitChange& git, std::vector<std::string>& notes) {
   for (const diff::RefMove& ref : git.refs) {
     notes.push_back(fmt::format("{}: {} -> {}", ref.name,
@@ -59,23 +88,32 @@ void note_git(const diff::GitChange& git, std::vector<std::string>& notes) {
   if (git.packs_added + git.packs_removed > 0)
     notes.push_back(fmt::format("packs: {} added, {} removed", git.packs_added,
                                 git.packs_removed));
+  if (git.commits > 0)
+    notes.push_back(fmt::format("new commits: {}", git.commits));
+  note_unreviewed(git, notes);
   for (const RelPath& other : git.others)
     notes.push_back("also: " + other.str());
   for (const std::string& sentence : git.unreadable) notes.push_back(sentence);
 }
 
-// Modes, owners and attributes, as far as they differ.
-void note_metadata(const diff::Change& change,
-                   std::vector<std::string>& notes) {
-  if (!change.before || !change.after) return;
-  const fs::NodeState& a = *change.before;
-  const fs::NodeState& b = *change.after;
+void note_mode(const fs::NodeState& a, const fs::NodeState& b,
+               std::vector<std::string>& notes) {
   if (a.mode != b.mode)
     notes.push_back(
         fmt::format("mode {} -> {}", diff::mode_text(a), diff::mode_text(b)));
   if (a.uid != b.uid || a.gid != b.gid)
     notes.push_back(
         fmt::format("owner {}:{} -> {}:{}", a.uid, a.gid, b.uid, b.gid));
+}
+
+// Modes, owners and attributes, as far as they differ.
+void note_metadata(const diff::Change& change,
+                   std::vector<std::string>& notes) {
+  if (!change.after) return;
+  static const fs::NodeState kNothing;
+  const fs::NodeState& a = change.before ? *change.before : kNothing;
+  const fs::NodeState& b = *change.after;
+  if (change.before) note_mode(a, b, notes);
   for (const auto& [name, value] : b.xattrs) {
     auto old = a.xattrs.find(name);
     if (old == a.xattrs.end())

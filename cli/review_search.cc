@@ -155,7 +155,7 @@ void ReviewModel::step_search() {
                 static_cast<ptrdiff_t>(open_.item));
     go_to(forward ? 0 : open_.rows.size());
     search_rows(forward, open_.cursor);
-    if (wrapped) say("search went round");
+    say(wrapped ? "search went round" : "");
     return;
   }
   say(fmt::format("searching: {} of {} files; any key ends it", search_->next,

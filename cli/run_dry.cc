@@ -78,6 +78,8 @@ Result<std::string> dry_run_text(const draft::Workspace& workspace,
     line(out, jail::describe(op));
   for (const std::string& entry : jail.left_out)
     line(out, fmt::format("left out of PATH: {}", entry));
+  if (!jail.git_refused.empty())
+    line(out, "left out: the directory that .git names: " + jail.git_refused);
   section(out, "landlock:");
   jail::LandlockPlan landlock =
       TRY(jail::plan_landlock(jail.spec, sys::landlock_abi()));

@@ -30,7 +30,7 @@ void next_steps(Context& context, const diff::ChangeSet& set) {
 std::string ending_text(const draft::Outcome& outcome) {
   std::string text;
   if (outcome.killed_by == "supervisor")
-    text = "stopped";
+    text = outcome.lost.empty() ? "stopped" : "ended by stoplog";
   else if (!outcome.killed_by.empty())
     text =
         fmt::format("ended by its {} limit of {} (measured {})",
@@ -43,6 +43,11 @@ std::string ending_text(const draft::Outcome& outcome) {
                            : "?");
   else
     text = fmt::format("exit {}", outcome.exit);
+  if (!outcome.lost.empty())
+    text += fmt::format(
+        ": no room was left for what it had stored through a mapping of '{}', "
+        "which is lost",
+        escape(outcome.lost));
   text +=
       fmt::format(", {}, {} of memory",
                   print_duration(Millis(static_cast<int64_t>(outcome.wall_ms))),
@@ -66,6 +71,11 @@ Result<Json> after_run(Context& context, draft::Client& client,
     TRY(commit_standing(context, after.draft));
   // Nobody asked: a harness pays for every millisecond.
   if (after.quiet && !after.report) return Json();
+  // First: what follows may fail, on a full disk for one.
+  if (!after.quiet)
+    context.out.note(fmt::format("command {} of draft {}: {}", after.command,
+                                 escape(after.draft.name),
+                                 ending_text(after.outcome)));
   diff::ChangeSet set;
   if (after.outcome.touched_nodes != 0) {
     Opened opened =
@@ -74,9 +84,6 @@ Result<Json> after_run(Context& context, draft::Client& client,
                          {.digest = false, .count_lines = !after.quiet}));
   }
   if (!after.quiet) {
-    context.out.note(fmt::format("command {} of draft {}: {}", after.command,
-                                 escape(after.draft.name),
-                                 ending_text(after.outcome)));
     std::string text;
     diff::render_summary(
         set, {.terminal = after.terminal, .color = context.out.error_color()},

@@ -10,9 +10,11 @@
 #include "diff/change_set.h"
 #include "diff/examine.h"
 #include "diff/git_fold.h"
+#include "diff/git_named.h"
 #include "diff/guess_moves.h"
 #include "diff/normalize.h"
 #include "diff/risk.h"
+#include "diff/risk_attributes.h"
 #include "diff/risk_moved.h"
 #include "diff/select.h"
 #include "fs/draft_view.h"
@@ -88,8 +90,9 @@ void fold_moved_along(std::vector<Change>& changes) {
 }
 
 // Directories that come or go with what lies or lay in them are no rows, nor
-// are those that only have another content.
-void set_directories_aside(ChangeSet& set) {
+// are those that only have another content; but what they bring besides must
+// be seen.
+void set_directories_aside(ChangeSet& set, const fs::View& view) {
   std::vector<RelPath> left;  // where things moved away from
   for (const Change& change : set.changes)
     if (change.from) left.push_back(*change.from);
@@ -110,6 +113,7 @@ void set_directories_aside(ChangeSet& set) {
     const Change* next = &change + 1;  // not moved yet
     bool told = next != end && next->path.is_within(change.path);
     if (!told && !alike && !(goes && emptied(change.path))) return false;
+    if (comes && brings_attributes(change, view)) return false;
     set.directories.push_back(std::move(change));
     return true;
   });
@@ -215,7 +219,7 @@ ChangeSet suppose_all(std::vector<Change> changes,
   for (Change& change : set.changes) suppose(change, context);
   std::erase_if(set.changes,
                 [](const Change& change) { return !kind_of(change); });
-  set_directories_aside(set);
+  set_directories_aside(set, context.view);
   return set;
 }
 
@@ -312,9 +316,13 @@ Status fold_git_directories(const fs::View& view, const DiffOptions& options,
   plain.risks = false;
   plain.count_lines = false;
   if (all.empty()) return {};
+  const FoldContext context{.view = view,
+                            .real_root = options.real_root,
+                            .facts = options.include_ignored ? nullptr : &facts,
+                            .compare = options.risks || options.digest};
   for (GitParts& git : all) {
     TRY(examine_all(git.parts, {view, plain, facts}, nullptr));
-    std::optional<Change> row = TRY(fold_git(view, std::move(git)));
+    std::optional<Change> row = TRY(fold_git(context, std::move(git)));
     if (!row) continue;
     if (options.risks) assess_policy(*row, options.rules);
     changes.push_back(std::move(*row));
@@ -327,8 +335,12 @@ Status fold_git_directories(const fs::View& view, const DiffOptions& options,
 }  // namespace
 
 Result<ChangeSet> build_change_set(const fs::View& view,
-                                   const DiffOptions& options) {
+                                   const DiffOptions& given) {
   ChangeSet set;
+  DiffOptions options = given;
+  if (options.risks || options.digest)
+    std::ranges::move(rules_of_git_config(view, options.real_root),
+                      std::back_inserter(options.rules));
   auto known = std::make_shared<GitFacts>(options.real_root);
   GitFacts& facts = *known;
   bool told = options.early && tell_known(view, options, known);
@@ -341,7 +353,7 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));
   fold_moved_along(set.changes);
-  set_directories_aside(set);
+  set_directories_aside(set, view);
   name_links(set);
   if (options.risks) assess_set(set, view);
   if (options.risks || options.digest) TRY(assess_moved(set, view, options));

@@ -213,7 +213,7 @@ class FilePatch {
 
 void name_unsayable(const Change& change, std::vector<std::string>& left_out) {
   auto say = [&](std::string_view what) {
-    left_out.push_back(fmt::format("'{}' {}", change.path.str(), what));
+    left_out.push_back(fmt::format("'{}' {}", change.shown_path(), what));
   };
   const State& shown = change.after ? change.after : change.before;
   bool dir = shown->type == fs::Type::kDir;
@@ -225,7 +225,9 @@ void name_unsayable(const Change& change, std::vector<std::string>& left_out) {
              !change.is_moved_directory()) {
     say(change.kind == Kind::kMode
             ? "has another mode: git keeps no modes of directories"
-            : "is an empty directory, which git does not know");
+        : shown->xattrs.empty()
+            ? "is an empty directory, which git does not know"
+            : "is a directory with attributes, which git does not know");
   } else if (change.mode_changed &&
              git_mode(change.before) == git_mode(change.after)) {
     say("has another mode or attribute that git does not keep");

@@ -6,14 +6,14 @@
 #include <set>
 
 #include "diff/content_hash.h"
-#include "diff/git_directories.h"
+#include "diff/git_config.h"
 #include "diff/git_new_objects.h"
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
+#include "diff/git_row_risks.h"
 #include "diff/git_sort.h"
 #include "diff/git_split_index.h"
-#include "diff/risk_names.h"
-#include "diff/select.h"
+#include "diff/git_tips.h"
 
 namespace stoplog::diff {
 namespace {
@@ -21,34 +21,17 @@ namespace {
 constexpr size_t kSubjects = 20;       // of one ref
 constexpr size_t kSubjectsRead = 400;  // of all: each inflates up to 64 KiB
 constexpr std::string_view kUnreadable = "unreadable";
-constexpr uint64_t kRefFile = 4096;
 constexpr uint64_t kConfigLimit = 1u << 20;
-
-bool stands_for_own_changes(const Change& change) {
-  return change.after && change.after->type == fs::Type::kSymlink &&
-         !match_beneath(change.path).empty();
-}
 
 bool is_directory(const Change& change) {
   return (change.after ? change.after : change.before)->type == fs::Type::kDir;
 }
 
-// git shows the object that it points at in the place of the one it names.
-bool is_replacement(const RefMove& ref) {
-  return ref.name.starts_with("refs/replace/") && ref.to;
-}
-
-std::string first_of(const std::string& first, uint64_t count) {
-  return count > 1 ? fmt::format("{} and {} more", first, count - 1) : first;
-}
-std::string first_of(const std::vector<std::string>& names) {
-  return first_of(names.front(), names.size());
-}
-
 class Folder {
  public:
-  Folder(const fs::View& view, GitParts git)
-      : view_(view),
+  Folder(const FoldContext& context, GitParts git)
+      : context_(context),
+        view_(context.view),
         directory_(std::move(git.directory)),
         objects_(view_, directory_, format()) {
     git_.parts = std::move(git.parts);
@@ -63,18 +46,22 @@ class Folder {
     put_first();
     for (RefMove& move : git_.refs) find_subjects(move);
     objects_.check();
+    if (context_.compare && !goes()) compare_with_files();
     std::sort(git_.others.begin(), git_.others.end());
     bool whole = appears_or_goes();
     bool meaning = whole || !git_.refs.empty() || git_.index_changed ||
                    git_.objects_added + git_.objects_removed +
                            git_.packs_added + git_.packs_removed >
                        0 ||
-                   !git_.others.empty() || !git_.unreadable.empty();
+                   !git_.others.empty() || !git_.unreadable.empty() ||
+                   git_.unreviewed_count > 0 || !git_.unread.empty();
     if (!meaning) return std::nullopt;
     return TRY(make_row());
   }
 
  private:
+  using Refs = std::map<std::string, std::string>;
+
   std::string relative(const Change& part) const {
     return part.path.str().substr(directory_.str().size() + 1);
   }
@@ -84,6 +71,13 @@ class Folder {
         git_.parts.begin(), git_.parts.end(), [&](const Change& part) {
           return part.path == directory_ && (!part.before || !part.after);
         });
+  }
+
+  bool goes() const {
+    return std::any_of(git_.parts.begin(), git_.parts.end(),
+                       [&](const Change& part) {
+                         return part.path == directory_ && !part.after;
+                       });
   }
 
   Status count(const Change& part) {
@@ -220,8 +214,12 @@ class Folder {
     };
     Result<IndexDelta> delta =
         before && after
-            ? compare_indexes({*before, shared(Side::kBase)},
-                              {*after, shared(Side::kDraft)}, format())
+            ? compare_indexes(
+                  {*before, shared(Side::kBase)},
+                  {*after, shared(Side::kDraft)}, format(),
+                  [this](const IndexEntry* old, const IndexEntry* now) {
+                    stage(old, now);
+                  })
             : std::unexpected(before ? after.error() : before.error());
     if (!delta) {
       git_.index_changed = true;
@@ -255,30 +253,105 @@ class Folder {
     return text_of(state, limit);
   }
 
-  // As the base has it: what an agent wrote there is a danger of its own, and
-  // does not decide how the rest is read. A new repository's is its own.
-  ObjectFormat format() const {
-    // That of another work tree is its repository's.
+  // Where its objects and configuration are: those of another work tree are its
+  // repository's.
+  RelPath common() const {
     RelPath above = directory_.parent();
-    const RelPath& where =
-        above.name() == "worktrees" ? above.parent() : directory_;
-    auto path = RelPath::parse(where.str() + "/config");
-    if (!path) return ObjectFormat::kSha1;
-    auto state = view_.real_state(*path);
-    if (state && !*state) state = view_.draft_state(*path);
-    auto text = state ? text_of(*state, kConfigLimit) : std::string();
-    return object_format(text.value_or(""));
+    return above.name() == "worktrees" ? above.parent() : directory_;
   }
 
-  using Refs = std::map<std::string, std::string>;
+  // As the base has it: what an agent wrote there is a danger of its own, and
+  // does not decide how the rest is read. A new repository's is its own.
+  std::string config() const {
+    RelPath path = common() / "config";
+    auto state = view_.real_state(path);
+    if (state && !*state) state = view_.draft_state(path);
+    auto text = state ? text_of(*state, kConfigLimit) : std::string();
+    return text.value_or("");
+  }
 
-  Refs packed(Side side) {
+  ObjectFormat format() const { return object_format(config()); }
+
+  void stage(const IndexEntry* old, const IndexEntry* now) {
+    bool same = old && now && old->id == now->id && old->mode == now->mode;
+    // Of a conflict git commits nothing, of an intention nothing either.
+    if (same || (now && (now->intent_to_add || now->stage != 0)) ||
+        (!now && old->stage != 0))
+      return;
+    StagedEntry entry{now ? now->path : old->path, 0, {}};
+    if (now) {
+      entry.mode = now->mode;
+      entry.id = hex({reinterpret_cast<const unsigned char*>(now->id.data()),
+                      now->id.size()});
+    }
+    // One more than is compared: that it was too much is then said.
+    if (staged_.size() <= kComparedEntries) staged_.push_back(std::move(entry));
+  }
+
+  // A submodule's is where its configuration says, beneath the workspace;
+  // another work tree is anywhere.
+  std::optional<RelPath> work_tree() const {
+    if (directory_.name() == ".git") return directory_.parent();
+    if (directory_.parent().name() == "worktrees") return std::nullopt;
+    auto keys = parse_git_config(config());
+    auto at = keys.find("core.worktree");
+    return at == keys.end() ? std::nullopt
+                            : resolve_beneath(directory_, at->second.back());
+  }
+
+  std::optional<std::string> head(Side side, const Refs& packed_refs) {
+    auto at = target(side, "HEAD", packed_refs);
+    if (at && at->starts_with("ref: "))
+      at = target(side, at->substr(5), packed_refs);
+    return at && is_git_id(*at) ? at : std::nullopt;
+  }
+
+  void compare_with_files() {
+    const Refs& before = packed(Side::kBase);
+    const Refs& after = packed(Side::kDraft);
+    auto current = target(Side::kDraft, "HEAD", after).value_or("");
+    if (current.starts_with("ref: ")) current.erase(0, 5);
+    GitObjects objects({view_, common(), format(),
+                        context_.real_root.empty()
+                            ? ""
+                            : context_.real_root + "/" + common().str()});
+    ShownFiles files({view_, context_.facts, work_tree(), format()});
+    TipsInput input{.objects = objects, .files = files, .format = format()};
+    for (const RefMove& move : git_.refs) {
+      // Notes are read, never checked out; replacements are dangers anyway.
+      if (!move.to || !is_git_id(*move.to) ||
+          move.name.starts_with("refs/notes/") || is_replacement(move))
+        continue;
+      input.tips.push_back({move.name, *move.to, move.from,
+                            move.name == "HEAD" || move.name == current});
+    }
+    if (input.tips.empty() && staged_.empty()) return;
+    input.base_head = head(Side::kBase, before);
+    input.new_head = head(Side::kDraft, after);
+    for (const auto& [name, id] : before) input.base_refs.push_back(id);
+    add_real_refs(view_, common() / "refs", input.base_refs);
+    input.staged = std::move(staged_);
+    TipsReport report = compare_tips(input);
+    git_.unreviewed = std::move(report.unreviewed);
+    git_.unreviewed_count = report.unreviewed_count;
+    git_.carried = std::move(report.carried);
+    git_.unread = std::move(report.unread);
+    git_.commits = report.commits;
+    git_.passing = std::move(report.passing);
+    // An approval holds for what the files showed when it was given.
+    if (git_.unreviewed_count > 0)
+      meaning_.update("unreviewed " + hex(report.unreviewed_digest) + "\n");
+  }
+
+  const Refs& packed(Side side) {
+    auto& known = packed_[side == Side::kDraft && packed_changed_];
+    if (known) return *known;
     auto text = read(side, "packed-refs", kPackedRefsLimit);
     auto refs = text ? parse_packed_refs(*text)
                      : Result<Refs>(std::unexpected(text.error()));
-    if (refs) return std::move(*refs);
-    git_.unreadable.push_back("packed-refs: " + refs.error().text());
-    return {};
+    if (!refs) git_.unreadable.push_back("packed-refs: " + refs.error().text());
+    known = refs ? std::move(*refs) : Refs();
+    return *known;
   }
 
   std::optional<std::string> target(Side side, const std::string& name,
@@ -298,8 +371,8 @@ class Folder {
 
   Status find_refs() {
     if (names_.empty() && !packed_changed_) return {};
-    Refs before = packed(Side::kBase);
-    Refs after = packed_changed_ ? packed(Side::kDraft) : before;
+    const Refs& before = packed(Side::kBase);
+    const Refs& after = packed(Side::kDraft);
     if (packed_changed_)
       for (const Refs* side : {&before, &after})
         for (const auto& [name, id] : *side) {
@@ -391,99 +464,32 @@ class Folder {
     row.kind = !row.before  ? Kind::kAdded
                : !row.after ? Kind::kDeleted
                             : Kind::kModified;
-    add_risks(row);
+    row.risks = git_row_risks(row, git_, objects_);
     git_.meaning = meaning_.finish();
     row.git = std::make_shared<const GitChange>(std::move(git_));
     return row;
   }
 
-  void add_risks(Change& row) const {
-    auto add = [&](Level level, std::string code, std::string message) {
-      row.risks.push_back({level, std::move(code), std::move(message)});
-    };
-    uint64_t removed = git_.objects_removed + git_.packs_removed;
-    if (row.kind == Kind::kDeleted)
-      add(Level::kDanger, "git-deleted",
-          "deletes the repository with all of its history");
-    else if (removed > 0)
-      add(Level::kWarn, "git-objects",
-          "removes objects; a commit leaves them in the real repository");
-    std::vector<std::string> replaced;
-    for (const RefMove& ref : git_.refs)
-      if (is_replacement(ref)) replaced.push_back(ref.name);
-    if (!replaced.empty())
-      add(Level::kDanger, "git-replace",
-          "git shows other objects than the history has: " +
-              first_of(replaced));
-    if (git_.index_hidden > 0)
-      add(Level::kDanger, "git-hidden",
-          "git will not look whether these files change (assume-unchanged, "
-          "skip-worktree): " +
-              first_of(git_.first_hidden, git_.index_hidden));
-    if (!objects_.forged().empty())
-      add(Level::kDanger, "git-object",
-          "not the object that its name says: " + first_of(objects_.forged()));
-    if (!objects_.unknown().empty())
-      add(Level::kDanger, "git-unverified",
-          "too large to check that it is what its name says: " +
-              first_of(objects_.unknown()));
-    for (const RefMove& ref : git_.refs)
-      if (!ref.to && row.after)
-        add(Level::kWarn, "git-ref-deleted", "deletes " + ref.name);
-    if (!git_.others.empty())
-      add(Level::kWarn, "git-state",
-          "leaves something for git to go on with: " +
-              git_.others.front().str());
-    if (!git_.unreadable.empty())
-      add(Level::kWarn, "git-unreadable", git_.unreadable.front());
-    std::stable_sort(
-        row.risks.begin(), row.risks.end(),
-        [](const Risk& a, const Risk& b) { return a.level > b.level; });
-  }
-
+  const FoldContext& context_;
   const fs::View& view_;
   RelPath directory_;
   NewObjects objects_;
   GitChange git_;
   std::map<std::string, const Change*> by_name_;
+  std::vector<StagedEntry> staged_;
   std::vector<const Change*> removed_;  // objects and packs
   std::set<std::string> names_;         // of refs that may have moved
   bool packed_changed_ = false;
+  std::optional<Refs> packed_[2];  // of the base, and of the draft's own
   size_t subjects_read_ = 0;
   Sha256 meaning_;
 };
 
 }  // namespace
 
-std::vector<GitParts> take_git_parts(const fs::View& view,
-                                     std::vector<Change>& changes) {
-  GitDirectories directories(view);
-  std::map<std::string, GitParts> found;
-  std::erase_if(changes, [&](Change& change) {
-    auto [top, prefix] = directories.find(change);
-    const std::string& path = change.path.str();
-    // A git directory that moved as a whole is a moved directory; a link in
-    // place of hooks/ is what its target is.
-    bool own = top == 0 || change.is_moved_directory() ||
-               stands_for_own_changes(change) || change.too_deep != 0 ||
-               (top < path.size() && is_foreign_git_part(change)) ||
-               (top < path.size() &&
-                is_own_git_change(std::string_view(path).substr(top + 1)));
-    if (own) return false;
-    GitParts& git = found[path.substr(0, prefix)];
-    git.parts.push_back(std::move(change));
-    return true;
-  });
-  std::vector<GitParts> out;
-  for (auto& [directory, git] : found) {
-    git.directory = RelPath::parse(directory).value_or(RelPath());
-    out.push_back(std::move(git));
-  }
-  return out;
-}
-
-Result<std::optional<Change>> fold_git(const fs::View& view, GitParts git) {
-  return Folder(view, std::move(git)).run();
+Result<std::optional<Change>> fold_git(const FoldContext& context,
+                                       GitParts git) {
+  return Folder(context, std::move(git)).run();
 }
 
 }  // namespace stoplog::diff

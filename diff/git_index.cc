@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "diff/git_config.h"
+#include "diff/git_inflate.h"
 
 namespace stoplog::diff {
 namespace {
@@ -123,6 +124,7 @@ Result<std::string> IndexReader::take_path(size_t entry_start) {
 // A split index keeps most of its entries in another file: those that we saw
 // are then not the truth.
 Status IndexReader::check_extensions() {
+  entries_end_ = at_;
   while (bytes_.size() - at_ >= id_size_ + 8) {
     std::string_view name = bytes_.substr(at_, 4);
     uint32_t size = big32(bytes_, at_ + 4);
@@ -138,6 +140,24 @@ Status IndexReader::check_extensions() {
   }
   if (bytes_.size() - at_ != id_size_) return bad("its end is missing");
   return {};
+}
+
+Result<std::string> index_without_extras(std::string_view bytes,
+                                         ObjectFormat format) {
+  IndexReader reader =
+      TRY(IndexReader::open(bytes, format, IndexReader::Names::kMayLack));
+  while (TRY(reader.next())) continue;
+  size_t at = reader.entries_end();
+  std::string out(bytes.substr(0, at));
+  // Sizes were checked. A small letter begins what must be understood.
+  while (bytes.size() - at >= id_size(format) + 8) {
+    size_t size = 8 + size_t{big32(bytes, at + 4)};
+    if (bytes[at] >= 'a' && bytes[at] <= 'z') out += bytes.substr(at, size);
+    at += size;
+  }
+  ObjectHash hash(format);
+  hash.update(out);
+  return out + hash.finish();
 }
 
 }  // namespace stoplog::diff

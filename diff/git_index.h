@@ -54,6 +54,8 @@ class IndexReader {
                                   Names names = Names::kMust);
   Result<std::optional<IndexEntry>> next();
   uint32_t count() const { return count_; }
+  // Where the entries end; known at the end.
+  size_t entries_end() const { return entries_end_; }
   // What makes it a split one: the extension's bytes; known at the end.
   std::optional<std::string_view> link() const { return link_; }
 
@@ -76,8 +78,16 @@ class IndexReader {
   Names names_;
   std::optional<std::string_view> link_;
   size_t at_ = 12;
+  size_t entries_end_ = 0;
   std::string last_;  // version 4 shares prefixes
   uint64_t names_left_ = kIndexNames;
 };
+
+// The same index with its entries and what is needed to read them (a split or a
+// sparse one), and nothing that git would believe without a look: names of
+// trees, which the next `git commit` takes for those of the entries, and what a
+// monitor is said to have seen. With a new checksum.
+Result<std::string> index_without_extras(std::string_view bytes,
+                                         ObjectFormat format);
 
 }  // namespace stoplog::diff

@@ -39,6 +39,7 @@ std::string GitChange::summary() const {
     add(text);
   }
   if (refs.size() > 5) add(fmt::format("{} more refs", refs.size() - 5));
+  if (commits > 0) add(plural(commits, "commit", "commits"));
   if (index_changed)
     add(fmt::format("index +{} ~{} -{}", index_added, index_modified,
                     index_removed));

@@ -26,6 +26,15 @@ struct RefMove {
   std::vector<std::string> subjects;
 };
 
+// A file as a commit or the index has it, where no file under review is it.
+struct UnreviewedFile {
+  std::string path;   // from the workspace's top
+  std::string where;  // "main", "index"
+  // What the draft's work tree has there, and what the commit has; unset:
+  // nothing. Of a large one, or after many, `stored` has no content.
+  std::optional<fs::NodeState> shown, stored;
+};
+
 struct GitChange {
   // HEAD first, then its branch, then replacements, then by name.
   std::vector<RefMove> refs;
@@ -36,6 +45,17 @@ struct GitChange {
   std::string first_hidden;
   uint64_t objects_added = 0, objects_removed = 0;
   uint64_t packs_added = 0, packs_removed = 0;
+  // What commits and index have beside the files under review (git_tips.h): the
+  // first hundred, and how many; what could not be compared; how many commits
+  // are new, and names that only those between have.
+  std::vector<UnreviewedFile> unreviewed;
+  uint64_t unreviewed_count = 0;
+  // Files under review that these bring with them, as they are shown: who
+  // takes the commits takes these, sorted, from the workspace's top.
+  std::vector<std::string> carried;
+  std::vector<std::string> unread;  // sentences
+  uint64_t commits = 0;
+  std::vector<std::string> passing;
   // Files that have no meaning of their own (logs, ORIG_HEAD, FETCH_HEAD…).
   uint64_t bookkeeping = 0;
   // Everything else that changed and is not a change of its own.

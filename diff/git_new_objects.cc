@@ -2,7 +2,6 @@
 #include "diff/git_new_objects.h"
 
 #include "diff/content_hash.h"
-#include "diff/git_object.h"
 #include "diff/git_pack_index.h"
 #include "diff/git_sort.h"
 
@@ -51,21 +50,7 @@ Verdict NewObjects::check_pack(const std::string& stem) {
   if (!opened)
     return opened.error().code() == Code::kInvalid ? Verdict::kFalse
                                                    : Verdict::kUnknown;
-  Verdict verdict = opened->check(left_);
-  if (!stem.starts_with("modules/")) packs_.emplace(stem, std::move(*opened));
-  return verdict;
-}
-
-Result<std::optional<GitObject>> NewObjects::read(std::string_view id) {
-  if (!is_git_id(id)) return std::nullopt;
-  std::string rel = fmt::format("objects/{}/{}", id.substr(0, 2), id.substr(2));
-  if (auto at = TRY(state(rel)))
-    return TRY(read_loose(*at->content, left_to_read_));
-  auto raw = loose_object_id(rel);
-  for (const auto& [stem, pack] : packs_)
-    if (auto object = TRY(pack.read(raw.value_or(""), left_to_read_)))
-      return object;
-  return std::nullopt;
+  return opened->check(left_);
 }
 
 }  // namespace stoplog::diff

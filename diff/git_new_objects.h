@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects that a draft adds to a git directory: whether each is what its
-// name says, and what they are.
+// name says.
 //
 //   NewObjects objects(view, directory, format);
 //   objects.add("objects/ab/cdef…");  // and packs and their indexes
-//   objects.check();                  // then doubts(); takes from the budget
-//   objects.read(id)                  // of what is loose, or in a new pack
+//   objects.check();                  // then forged() and unknown()
 //
 // Borrows the view. One thread.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,9 +32,6 @@ class NewObjects {
   const std::vector<std::string>& forged() const { return forged_; }
   const std::vector<std::string>& unknown() const { return unknown_; }
 
-  // By its hex name. nullopt: neither loose in the draft nor in a new pack.
-  Result<std::optional<GitObject>> read(std::string_view id);
-
  private:
   Result<std::optional<fs::NodeState>> state(const std::string& rel) const;
   Verdict check_pack(const std::string& stem);
@@ -47,10 +42,8 @@ class NewObjects {
   ObjectFormat format_;
   std::vector<std::string> loose_;
   std::set<std::string> stems_;  // of packs, without ".pack"
-  std::map<std::string, Pack> packs_;
   std::vector<std::string> forged_, unknown_;
   uint64_t left_ = kObjectBudget;
-  uint64_t left_to_read_ = kObjectBudget / 4;
 };
 
 }  // namespace stoplog::diff

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+#include "base/relpath.h"
 #include "base/strings.h"
 
 namespace stoplog::diff {
@@ -45,6 +47,12 @@ bool is_ref_name(std::string_view name) {
              });
 }
 
+// ".git" in any case: file systems there are that make one of both.
+bool is_git_name(std::string_view name) {
+  return name.size() == 4 && name[0] == '.' && (name[1] | 0x20) == 'g' &&
+         (name[2] | 0x20) == 'i' && (name[3] | 0x20) == 't';
+}
+
 }  // namespace
 
 bool is_git_id(std::string_view text) {
@@ -54,23 +62,62 @@ bool is_git_id(std::string_view text) {
          });
 }
 
-Result<Commit> parse_loose_commit(std::string_view bytes) {
-  std::string text = TRY(inflate_some(bytes, kCommitLimit));
-  std::string_view rest = text;
-  size_t nul = rest.find('\0');
-  if (!rest.starts_with("commit ") || nul == std::string_view::npos)
-    return fail(Code::kInvalid, "not a commit");
-  rest.remove_prefix(nul + 1);
+Commit parse_commit(std::string_view rest) {
   Commit commit;
   while (!rest.empty()) {
     std::string_view line = take_line(rest);
     if (line.empty()) break;  // the message begins
+    if (commit.tree.empty() && line.starts_with("tree ") &&
+        is_git_id(line.substr(5)))
+      commit.tree = line.substr(5);
     if (line.starts_with("parent ") && is_git_id(line.substr(7)) &&
         commit.parents.size() < kParents)
       commit.parents.emplace_back(line.substr(7));
   }
   commit.subject = take_line(rest).substr(0, 200);
   return commit;
+}
+
+Result<Commit> parse_loose_commit(std::string_view bytes) {
+  std::string text = TRY(inflate_some(bytes, kCommitLimit));
+  std::string_view rest = text;
+  size_t nul = rest.find('\0');
+  if (!rest.starts_with("commit ") || nul == std::string_view::npos)
+    return fail(Code::kInvalid, "not a commit");
+  return parse_commit(rest.substr(nul + 1));
+}
+
+Result<std::vector<TreeEntry>> parse_tree(std::string_view data,
+                                          size_t id_size) {
+  std::vector<TreeEntry> out;
+  while (!data.empty()) {
+    size_t space = data.find(' '), nul = data.find('\0');
+    if (space == data.npos || nul == data.npos || space > 6 || space > nul ||
+        data.size() - nul - 1 < id_size)
+      return fail(Code::kInvalid, "a tree is damaged");
+    TreeEntry entry;
+    for (char c : data.substr(0, space)) {
+      if (c < '0' || c > '7') return fail(Code::kInvalid, "a tree is damaged");
+      entry.mode = entry.mode * 8 + static_cast<uint32_t>(c - '0');
+    }
+    entry.name = data.substr(space + 1, nul - space - 1);
+    if (!is_valid_name(entry.name) || is_git_name(entry.name))
+      return fail(Code::kInvalid, "a tree has a name that git never makes");
+    std::string_view id = data.substr(nul + 1, id_size);
+    entry.id =
+        hex({reinterpret_cast<const unsigned char*>(id.data()), id.size()});
+    out.push_back(std::move(entry));
+    data.remove_prefix(nul + 1 + id_size);
+  }
+  return out;
+}
+
+Result<TagTarget> parse_tag(std::string_view data) {
+  std::string_view object = take_line(data), type = take_line(data);
+  if (!object.starts_with("object ") || !is_git_id(object.substr(7)) ||
+      !type.starts_with("type "))
+    return fail(Code::kInvalid, "a tag is damaged");
+  return TagTarget{std::string(type.substr(5)), std::string(object.substr(7))};
 }
 
 Result<std::string> parse_ref(std::string_view bytes) {

@@ -15,14 +15,36 @@
 namespace stoplog::diff {
 
 inline constexpr size_t kCommitLimit = 64 << 10;
+inline constexpr uint64_t kRefFile = 4096;
 inline constexpr uint64_t kPackedRefsLimit = 16ull << 20;
 
 struct Commit {
+  std::string tree;
   std::vector<std::string> parents;  // 40 (SHA-256: 64) hex digits each
   std::string subject;               // first line, at most 200 bytes
 };
 // `bytes` is a whole loose object file, deflated. A long message is cut.
 Result<Commit> parse_loose_commit(std::string_view bytes);
+// The same of an object's data.
+Commit parse_commit(std::string_view data);
+
+struct TreeEntry {
+  uint32_t mode = 0;  // 0100644, 0100755, 0120000, 0160000, 040000
+  std::string name;
+  std::string id;  // hex
+  bool is_tree() const { return mode == 040000; }
+  bool operator==(const TreeEntry&) const = default;
+};
+// In the order of the data. Names that are none in a file system, or ".git",
+// are Code::kInvalid: git checks such a tree out nowhere.
+Result<std::vector<TreeEntry>> parse_tree(std::string_view data,
+                                          size_t id_size);
+
+// What a tag's data is a tag of: type and hex id.
+struct TagTarget {
+  std::string type, id;
+};
+Result<TagTarget> parse_tag(std::string_view data);
 
 // 40 or 64 lower-case hex digits.
 bool is_git_id(std::string_view text);

@@ -48,6 +48,7 @@ class Pack {
   static Result<Pack> open(std::shared_ptr<const fs::Content> pack,
                            std::string index, ObjectFormat format);
   Verdict check(uint64_t& left) const;
+  bool has(std::string_view id) const { return find(id).has_value(); }
   // nullopt: it has none of this name.
   Result<std::optional<GitObject>> read(std::string_view id,
                                         uint64_t& left) const;

@@ -201,8 +201,8 @@ void add_meaning(Sha256& hash, const IndexEntry& entry) {
 }  // namespace
 
 Result<IndexDelta> compare_indexes(const IndexText& before,
-                                   const IndexText& after,
-                                   ObjectFormat format) {
+                                   const IndexText& after, ObjectFormat format,
+                                   const EachDifference& each) {
   Side a = TRY(Side::open(before, format));
   Side b = TRY(Side::open(after, format));
   IndexDelta delta;
@@ -212,7 +212,10 @@ Result<IndexDelta> compare_indexes(const IndexText& before,
     bool only_b = b.now && (!a.now || less(*b.now, *a.now));
     delta.removed += only_a;
     delta.added += only_b;
-    if (!only_a && !only_b) delta.modified += *a.now != *b.now;
+    bool differs = only_a || only_b || *a.now != *b.now;
+    if (!only_a && !only_b) delta.modified += differs;
+    if (differs && each)
+      each(only_b ? nullptr : &*a.now, only_a ? nullptr : &*b.now);
     if (!only_a && hides_more(only_b ? nullptr : &*a.now, *b.now))
       if (delta.hidden++ == 0) delta.first_hidden = b.now->path;
     if (!only_a) {

@@ -62,8 +62,12 @@ struct IndexDelta {
   std::string first_hidden;
   bool any() const { return added + modified + removed > 0; }
 };
+// Each entry that differs, on the side or sides that have it.
+using EachDifference =
+    std::function<void(const IndexEntry* before, const IndexEntry* after)>;
 Result<IndexDelta> compare_indexes(const IndexText& before,
                                    const IndexText& after,
-                                   ObjectFormat format = ObjectFormat::kSha1);
+                                   ObjectFormat format = ObjectFormat::kSha1,
+                                   const EachDifference& each = {});
 
 }  // namespace stoplog::diff

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `status --json` and `diff --json`, version 1. Written change by change, so
 // that memory does not grow with their number.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/escape.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "diff/git_meta.h"
 #include "diff/paint.h"
@@ -14,17 +16,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Valid JSON with what would obey, hide or reorder escaped: to a pipe too,
+// since a reader prints it. Outside of strings there is no such character.
 std::string dump(const Json& json, const JsonOptions& options) {
   std::string text =
       json.dump(-1, ' ', options.terminal, Json::error_handler_t::replace);
-  if (!options.terminal || text.find('\x7f') == std::string::npos) return text;
-  // The one control character that JSON leaves as it is.
+  if (std::ranges::none_of(
+          text, [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }))
+    return text;
   std::string out;
-  for (char c : text)
-    if (c == '\x7f')
-      out += "\\u007f";
-    else
-      out += c;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view here = rest;
+    bool plain = kind_of(take_utf8(rest).c) == CharKind::kPlain;
+    here.remove_suffix(rest.size());
+    if (plain) {
+      out += here;
+    } else {
+      std::string quoted;
+      json_quote(quoted, here);
+      out += std::string_view(quoted).substr(1, quoted.size() - 2);
+    }
+  }
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "diff/git_config.h"
 #include "diff/git_meta.h"
+#include "diff/risk_attributes.h"
 #include "diff/risk_names.h"
 #include "diff/risk_node.h"
 #include "diff/risk_package.h"
@@ -207,6 +208,7 @@ std::vector<Risk> assess(const Subject& subject,
   std::vector<Risk> risks;
   add_names(subject, risks);
   add_node_risks(subject, risks);
+  add_attribute_risks(subject, risks);
   add_text(subject, risks);
   add_policy(subject.change, policy, risks);
   raise(policy, risks);
@@ -275,6 +277,7 @@ std::vector<RuleInfo> risk_rules() {
   for (const NameRule& rule : name_rules())
     out.push_back({rule.code, rule.level, rule.why});
   for (const RuleInfo& rule : node_rules()) out.push_back(rule);
+  for (const RuleInfo& rule : attribute_rules()) out.push_back(rule);
   for (RuleInfo rule : std::initializer_list<RuleInfo>{
            {"secret", Level::kDanger, "what was pushed once is not secret"},
            {"package-script", Level::kWarn, "runs when it is called"},

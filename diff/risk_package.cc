@@ -29,11 +29,15 @@ Json member(const Json& from, const char* name) {
   return it != from.end() && it->is_object() ? *it : Json(nullptr);
 }
 
+// npm-scripts(7), "Life Cycle Operation Order" of `npm ci` and `npm install`;
+// "dependencies" with its two, after anything that changes node_modules; those
+// of an uninstall for npm before 7. The last one is pnpm's.
 bool npm_runs(std::string_view script) {
   constexpr std::string_view kAtInstall[] = {
-      "preinstall", "install",      "postinstall", "prepare",
-      "preprepare", "postprepare",  "prepublish",  "preuninstall",
-      "uninstall",  "postuninstall"};
+      "preinstall",      "install",           "postinstall",  "preprepare",
+      "prepare",         "postprepare",       "prepublish",   "dependencies",
+      "predependencies", "postdependencies",  "preuninstall", "uninstall",
+      "postuninstall",   "pnpm:devPreinstall"};
   return std::find(std::begin(kAtInstall), std::end(kAtInstall), script) !=
          std::end(kAtInstall);
 }

@@ -287,9 +287,11 @@ Result<fs::Mark> Client::rollback(fs::Position to) {
   return request<fs::Mark>(Op::kRollback, Rollback{to});
 }
 Result<fs::Mark> Client::commit_base(fs::Position reviewed,
-                                     std::vector<fs::BaseChange> changes) {
-  return request<fs::Mark>(Op::kCommitBase,
-                           CommitBase{reviewed, std::move(changes)});
+                                     std::vector<fs::BaseChange> changes,
+                                     const fs::ToldBy& told) {
+  return request<fs::Mark>(
+      Op::kCommitBase,
+      CommitBase{reviewed, std::move(changes), told.id, told.since});
 }
 Result<std::vector<fs::Mark>> Client::marks() {
   return TRY(request<MarkList>(Op::kMarks, Empty{})).marks;

@@ -27,6 +27,7 @@
 #include "draft/layout.h"
 #include "draft/protocol.h"
 #include "draft/shape.h"
+#include "fs/told.h"
 
 namespace stoplog::draft {
 
@@ -90,7 +91,8 @@ class Client {
   Result<fs::Mark> snapshot(const std::string& name);
   Result<fs::Mark> rollback(fs::Position to);
   Result<fs::Mark> commit_base(fs::Position reviewed,
-                               std::vector<fs::BaseChange> changes);
+                               std::vector<fs::BaseChange> changes,
+                               const fs::ToldBy& told);
   Result<std::vector<fs::Mark>> marks();
   Status fork(const std::string& directory, fs::Position at);
   Result<MountInfo> mount(const std::string& dir);

@@ -30,7 +30,8 @@ Result<std::unique_ptr<DaemonCore>> Core::make(const CoreContext& context) {
   if (!events) return fail_errno(errno, "cannot make an event fd");
   auto core = std::unique_ptr<Core>(
       new Core(context, std::move(ledger), std::move(events)));
-  core->session_ = TRY(Session::open(context, core.get()));
+  core->session_ = TRY(Session::open(
+      context, {.workspace = core.get(), .home = &core->home_observer_}));
   for (const fs::Mark& mark : core->session_->tree().marks())
     core->last_command_ = std::max(core->last_command_, mark.command);
   return std::unique_ptr<DaemonCore>(std::move(core));
@@ -111,8 +112,9 @@ Result<fs::Mark> Core::rollback(fs::Position to) {
 }
 
 Result<fs::Mark> Core::commit_base(fs::Position reviewed,
-                                   const std::vector<fs::BaseChange>& changes) {
-  fs::Mark mark = TRY(session_->tree().commit_base(reviewed, changes));
+                                   const std::vector<fs::BaseChange>& changes,
+                                   const fs::ToldBy& told) {
+  fs::Mark mark = TRY(session_->tree().commit_base(reviewed, changes, told));
   session_->server().drain();
   // Whoever asked notes next that the draft knows, and syncs that.
   TRY(session_->tree().fsync());
@@ -164,6 +166,56 @@ void Core::record_drift(const HeldDrift::Notes& notes) {
     set_path(fields, "path", note.path.str());
     set_path(fields, "origin", note.origin.str());
     record("drift", fields.set("what", note.what), Sync::kNo);
+  }
+}
+
+void Core::lost(const std::string& path) { end_for_loss(path, false); }
+
+void Core::HomeObserver::lost(const std::string& path) {
+  core.end_for_loss(path, true);
+}
+
+// Which of the commands had it mapped the kernel does not say, and none may go
+// on as if its work was whole.
+void Core::end_for_loss(const std::string& path, bool in_home) {
+  constexpr size_t kMostLossy = 1000;
+  std::lock_guard lock(mutex_);
+  for (auto& [command, job] : jobs_) {  // with one there is a session
+    if (job->lost.empty())
+      job->lost = path.empty()
+                      ? "a file without a name"
+                      : (in_home ? session_->home() : session_->workspace()) +
+                            "/" + path;
+    if (path.empty())
+      ++job->nameless_losses;
+    else if (job->lossy.size() < kMostLossy)
+      job->lossy.emplace(in_home, path);
+    job->running->kill(jail::KillReason::kSupervisor);
+  }
+}
+
+// What a command stored and could not be written either is not the next one's
+// loss. Of files without a name nothing says when all of it has come.
+void Core::await_losses(Job& job) {
+  std::set<std::pair<bool, std::string>> lossy;
+  uint64_t nameless = 0;
+  auto look = [&] {
+    std::lock_guard lock(mutex_);
+    lossy = job.lossy;
+    const uint64_t before = std::exchange(nameless, job.nameless_losses);
+    return before != nameless;
+  };
+  bool more = look();
+  std::vector<std::string> here, home;
+  for (const auto& [in_home, path] : lossy)
+    (in_home ? home : here).push_back(path);
+  // fsync alone waits for it: syncfs does not, on FUSE.
+  (void)sync_files(session_->mount_path(), here);
+  (void)sync_files(session_->home_mount_path(), home);
+  constexpr useconds_t kPause = 100'000;
+  for (int left = 20; more && left > 0; --left) {
+    ::usleep(kPause);
+    more = look();
   }
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -36,9 +37,9 @@ class Core : public DaemonCore, private fs::Observer {
   Result<GcDone> gc(const Gc& request) override;
   Result<fs::Mark> snapshot(const std::string& name) override;
   Result<fs::Mark> rollback(fs::Position to) override;
-  Result<fs::Mark> commit_base(
-      fs::Position reviewed,
-      const std::vector<fs::BaseChange>& changes) override;
+  Result<fs::Mark> commit_base(fs::Position reviewed,
+                               const std::vector<fs::BaseChange>& changes,
+                               const fs::ToldBy& told) override;
   std::vector<fs::Mark> marks() const override;
   Status fork_into(int directory, fs::Position at) override;
   Result<MountInfo> mount(const std::string& dir) override;
@@ -61,7 +62,11 @@ class Core : public DaemonCore, private fs::Observer {
     fs::Mark begin;
     fs::Stats before, home_before;
     int64_t started_ms = 0;
-    bool stopped = false;
+    bool stopped = false;  // by mutex_
+    std::string lost;      // by mutex_: Outcome::lost
+    // By mutex_: the files, in HOME or in the workspace.
+    std::set<std::pair<bool, std::string>> lossy;
+    uint64_t nameless_losses = 0;  // by mutex_: of files that have no name
     std::thread thread;
     std::atomic<bool> done = false;  // the thread has nothing left to do
   };
@@ -81,11 +86,24 @@ class Core : public DaemonCore, private fs::Observer {
   // fs::Observer: from any thread of the mount.
   void invalidate(std::span<const fs::Invalidation>) override {}
   void drift(const fs::DriftNote& note) override;
+  void lost(const std::string& path) override;
   void denied(const fs::Denial& denial) override;
+  // HOME is nobody's to review: of it only losses are heard.
+  struct HomeObserver : fs::Observer {
+    explicit HomeObserver(Core& its) : core(its) {}
+    void invalidate(std::span<const fs::Invalidation>) override {}
+    void drift(const fs::DriftNote&) override {}
+    void lost(const std::string& path) override;
+    void denied(const fs::Denial&) override {}
+    Core& core;
+  };
+  void end_for_loss(const std::string& path, bool in_home);
+  void await_losses(Job& job);
 
   const Shape shape_;
   Ledger ledger_;
   Fd events_fd_;
+  HomeObserver home_observer_{*this};
   std::unique_ptr<Session> session_;
   uint32_t last_command_ = 0;
   HeldDrift drift_;

@@ -155,6 +155,7 @@ void Core::supervise_job(Job& job) {
 }
 
 void Core::finish(Job& job, const jail::Outcome& outcome) {
+  await_losses(job);
   uint64_t changed = session_->tree().changed_by_command();
   auto end = session_->tree().mark(fs::MarkKind::kCommandEnd, job.command, "");
   if (!end)
@@ -200,6 +201,10 @@ Outcome Core::describe_outcome(const Job& job, const jail::Outcome& outcome,
   if (outcome.not_run) {
     out.failure = *outcome.not_run;
     out.failure_code = outcome.exit;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    out.lost = job.lost;
   }
   out.limit = outcome.limit;
   out.measured = outcome.measured;

@@ -20,6 +20,7 @@
 #include "draft/protocol.h"
 #include "draft/shape.h"
 #include "draft/store.h"
+#include "fs/told.h"
 #include "fs/tree_types.h"
 
 namespace stoplog::draft {
@@ -54,7 +55,8 @@ class DaemonCore {
   virtual Result<fs::Mark> snapshot(const std::string& name) = 0;
   virtual Result<fs::Mark> rollback(fs::Position to) = 0;
   virtual Result<fs::Mark> commit_base(
-      fs::Position reviewed, const std::vector<fs::BaseChange>& changes) = 0;
+      fs::Position reviewed, const std::vector<fs::BaseChange>& changes,
+      const fs::ToldBy& told) = 0;
   virtual std::vector<fs::Mark> marks() const = 0;
   // The state at `at` into another draft's directory.
   virtual Status fork_into(int directory, fs::Position at) = 0;

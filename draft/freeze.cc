@@ -77,6 +77,23 @@ std::vector<Mapping> shared_mappings(const std::string& maps) {
   return found;
 }
 
+// By the program itself, in a process of its own.
+Status write_back(std::vector<std::string> argv) {
+  Child child = TRY(Child::spawn({.argv = std::move(argv),
+                                  .program = "/proc/self/exe",
+                                  .die_with_parent = true}));
+  pollfd ended{child.pidfd(), POLLIN, 0};
+  int ready = ::poll(&ended, 1, 10'000);
+  if (ready <= 0) {
+    (void)child.kill(SIGKILL);
+    return fail_errno(ETIMEDOUT, "mapped files cannot be written back");
+  }
+  sys::ExitStatus status = TRY(child.wait());
+  if (!status.ok())
+    return fail_errno(EIO, "mapped files cannot be written back");
+  return {};
+}
+
 }  // namespace
 
 Frozen::Frozen(Frozen&& other) noexcept
@@ -159,17 +176,28 @@ Status sync_mappings(const std::vector<pid_t>& pids, const MappedAt& where) {
                                    "--sync-mappings", where.mount,
                                    "--mapped-at",     where.workspace};
   for (pid_t pid : pids) argv.push_back(std::to_string(pid));
-  Child child = TRY(Child::spawn(
-      {.argv = argv, .program = "/proc/self/exe", .die_with_parent = true}));
-  pollfd ended{child.pidfd(), POLLIN, 0};
-  int ready = ::poll(&ended, 1, 10'000);
-  if (ready <= 0) {
-    (void)child.kill(SIGKILL);
-    return fail_errno(ETIMEDOUT, "mapped files cannot be written back");
+  return write_back(std::move(argv));
+}
+
+Status sync_files(const std::string& mount,
+                  const std::vector<std::string>& paths) {
+  constexpr size_t kAtOnce = 100;  // names of 4 KiB: what an exec takes
+  for (size_t at = 0; at < paths.size(); at += kAtOnce) {
+    std::vector<std::string> argv = {"stoplog", "daemon", "--sync-files", mount,
+                                     "--"};
+    for (size_t i = at; i < std::min(at + kAtOnce, paths.size()); ++i)
+      argv.push_back(paths[i]);
+    TRY(write_back(std::move(argv)));
   }
-  sys::ExitStatus status = TRY(child.wait());
-  if (!status.ok())
-    return fail_errno(EIO, "mapped files cannot be written back");
+  return {};
+}
+
+Status sync_files_here(const std::string& mount,
+                       const std::vector<std::string>& paths) {
+  Fd root = TRY(sys::openat(AT_FDCWD, mount, O_RDONLY | O_DIRECTORY));
+  for (const std::string& path : paths)
+    if (auto fd = sys::open_beneath(root.get(), path, O_RDONLY | O_NONBLOCK))
+      (void)sys::fsync(fd->get());  // its loss is known already
   return {};
 }
 

@@ -62,4 +62,10 @@ Status sync_mappings(const std::vector<pid_t>& pids, const MappedAt& where);
 Status sync_mappings_here(const std::vector<pid_t>& pids,
                           const MappedAt& where);
 
+// The same for files of a mount by their names, whoever has mapped them.
+Status sync_files(const std::string& mount,
+                  const std::vector<std::string>& paths);
+Status sync_files_here(const std::string& mount,
+                       const std::vector<std::string>& paths);
+
 }  // namespace stoplog::draft

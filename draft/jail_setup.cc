@@ -8,12 +8,25 @@
 #include <mutex>
 
 #include "base/hash.h"
+#include "diff/content_hash.h"
 #include "diff/git_facts.h"
+#include "draft/git_link.h"
+#include "fs/view.h"
 #include "jail/home.h"
 #include "jail/toolchains.h"
 
 namespace stoplog::draft {
 namespace {
+
+constexpr uint64_t kSecretLimit = 16ull << 20;  // hashed at each lookup
+
+// What is made to be copied and filled in.
+bool is_template(std::string_view name) {
+  for (std::string_view end :
+       {".example", ".sample", ".template", ".dist", ".defaults"})
+    if (name.ends_with(end)) return true;
+  return false;
+}
 
 // Host ids of root's jails: far above what distributions and subuid ranges
 // give out (they end at 1,878,982,656), below 2^31.
@@ -38,6 +51,18 @@ std::string user_name() {
       return std::string(line.substr(0, name));
   }
   return "user";
+}
+
+std::string safe_directory(const std::string& workspace) {
+  std::string quoted;
+  for (char c : workspace) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (c == '\n')
+      quoted += "\\n";
+    else
+      quoted += c;
+  }
+  return fmt::format("[safe]\n\tdirectory = \"{}\"\n", quoted);
 }
 
 }  // namespace
@@ -84,18 +109,34 @@ Result<JailPlan> make_jail_spec(const JailSetup& setup) {
                              .hidden = spec.hidden},
                             jail::probe_path);
   for (jail::Bind& bind : tools.binds) spec.binds.push_back(std::move(bind));
+  GitLink git_link = find_git_link(setup.workspace, spec.hidden);
+  if (!git_link.path.empty()) {
+    spec.binds.push_back(
+        {.source = git_link.path, .target = git_link.path, .required = false});
+    // Root's is nobody's inside, and git would not trust it.
+    spec.git_config = safe_directory(setup.workspace);
+  }
   return JailPlan{.spec = std::move(spec),
                   .path = std::move(tools.path),
-                  .left_out = std::move(tools.left_out)};
+                  .left_out = std::move(tools.left_out),
+                  .git_refused = std::move(git_link.refused)};
 }
 
 std::function<bool(std::string_view)> tracked_by_git(
-    const std::string& workspace) {
+    const std::string& workspace, int base) {
   // Asked for secret-looking names only: most drafts never load libgit2 here.
   auto facts = std::make_shared<diff::GitFacts>(workspace);
-  return [facts](std::string_view path) {
+  return [facts, base](std::string_view path) {
     auto parsed = RelPath::parse(path);
-    return parsed && facts->is_tracked(*parsed);
+    if (!parsed || !facts->is_tracked(*parsed)) return false;
+    if (is_template(parsed->name())) return true;
+    auto state = fs::state_beneath(base, *parsed);
+    if (!state || !*state) return true;  // nothing there to be masked
+    if ((*state)->type == fs::Type::kSymlink)
+      return facts->is_restorable(*parsed, diff::git_blob_id((*state)->target));
+    if (!(*state)->content || (*state)->size > kSecretLimit) return false;
+    auto id = diff::git_blob_id(*(*state)->content);
+    return id && facts->is_restorable(*parsed, *id);
   };
 }
 

@@ -34,12 +34,16 @@ struct JailPlan {
   jail::JailSpec spec;
   std::vector<std::string> path;      // PATH inside
   std::vector<std::string> left_out;  // entries of PATH that are not there
+  std::string git_refused;  // why a linked git directory is not; "": it is
 };
 Result<JailPlan> make_jail_spec(const JailSetup& setup);
 
-// Does the real repository's index list this path? For the default masks. The
-// index is read once, at the first question; none: nothing is tracked.
+// Does HEAD of the real repository have this path, with the content that the
+// real tree (`base`, borrowed) has there? For the default masks. By name alone
+// an agent could lift one: it commits a file of that name, and git tracks it.
+// Of templates (.env.example) the name is enough. HEAD is read once, at the
+// first question; none: nothing is tracked.
 std::function<bool(std::string_view)> tracked_by_git(
-    const std::string& workspace);
+    const std::string& workspace, int base);
 
 }  // namespace stoplog::draft

@@ -9,6 +9,8 @@
 //     drafts/new-<id>/             a draft that is being made
 //     drafts/<id>/
 //       draft.json                 what the draft is; replaced atomically
+//       draft.synced               the one that was synced last, for when power
+//                                  was lost before a later one was on the disk
 //       lock                       the draft's lock: exclusive for a writer of
 //                                  the journal, shared for its readers
 //       start.lock                 whoever starts the daemon
@@ -43,6 +45,7 @@ inline constexpr char kCommitsDir[] = "commits";
 inline constexpr char kDraftsDir[] = "drafts";
 inline constexpr char kRunDir[] = "run";
 inline constexpr char kDraftFile[] = "draft.json";
+inline constexpr char kSyncedFile[] = "draft.synced";
 inline constexpr char kJournalFile[] = "journal";
 inline constexpr char kSegmentsDir[] = "segments";
 inline constexpr char kHomeDir[] = "home";

@@ -10,7 +10,7 @@
 #include "base/escape.h"
 #include "base/hash.h"
 #include "base/sys_file.h"
-#include "draft/store.h"
+#include "draft/draft_file.h"
 
 namespace stoplog::draft {
 namespace {
@@ -135,6 +135,7 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
                                Sync sync,
                                const std::function<void()>& written) {
   int64_t number = 0;
+  bool reopens = false;
   auto add = [&](Draft& draft) -> Status {
     Fd fd = TRY(sys::openat(dir_.get(), kLedgerFile,
                             O_RDWR | O_CREAT | O_APPEND, 0600));
@@ -177,11 +178,13 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
     draft.ledger_head = sum;
     draft.ledger_size = static_cast<int64_t>(st.size + line.size());
     // Who works in a draft that was committed whole goes on with it.
-    if (kind == "run") draft.state = DraftState::kOpen;
-    if (written) written();
+    reopens = kind == "run" && draft.state != DraftState::kOpen;
+    if (reopens) draft.state = DraftState::kOpen;
+    if (written && !reopens) written();
     return {};
   };
   TRY_CTX(update_draft(dir_.get(), add, sync), "cannot append to the ledger");
+  if (written && reopens) written();
   return number;
 }
 
@@ -214,16 +217,14 @@ Result<std::vector<Json>> Ledger::entries() const {
 Result<Draft> read_draft_settled(int draft_dir) {
   Fd lock = TRY(sys::openat(draft_dir, kMetaLockFile, O_RDWR | O_CREAT, 0600));
   TRY(sys::flock(lock.get(), LOCK_SH));
-  std::string text = TRY(sys::read_file(draft_dir, kDraftFile, 1u << 20));
-  return Draft::from_json(TRY(Json::parse(text)));
+  return read_draft(draft_dir);
 }
 
 Result<Ledger::Verdict> Ledger::verify() const {
   Verdict verdict;
   Fd lock = TRY(sys::openat(dir_.get(), kMetaLockFile, O_RDWR | O_CREAT, 0600));
   TRY(sys::flock(lock.get(), LOCK_SH));
-  std::string text = TRY(sys::read_file(dir_.get(), kDraftFile, 1u << 20));
-  Draft draft = TRY(Draft::from_json(TRY(Json::parse(text))));
+  Draft draft = TRY(read_draft(dir_.get()));
   Scan scan;
   uint64_t size = 0;
   auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);

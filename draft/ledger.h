@@ -40,7 +40,9 @@ class Ledger {
   // sha256. Names of environment variables may be in it, never values.
   // `written` is called when the line is in the file and the head not yet in
   // draft.json, which takes longer: who waits for the entry alone need not wait
-  // for that. Whoever reads both takes the meta lock.
+  // for that. Whoever reads both takes the meta lock. A run that opens a
+  // committed draft again tells when draft.json says so: the next command looks
+  // there for the current draft.
   Result<int64_t> append(std::string_view kind, const Json& fields, Sync sync,
                          const std::function<void()>& written = {});
 

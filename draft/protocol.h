@@ -26,7 +26,7 @@
 
 namespace stoplog::draft {
 
-inline constexpr uint16_t kProtocol = 5;
+inline constexpr uint16_t kProtocol = 7;
 inline constexpr uint32_t kMagic = 0x474f4c53;  // "SLOG"
 // A payload above kMaxInline travels in a sealed memfd, the first fd.
 inline constexpr size_t kMaxInline = 60u << 10;
@@ -190,6 +190,9 @@ struct Outcome {
   std::string killed_by;     // "", time, cpu, memory, output, supervisor
   std::string failure;       // the command was never executed: why
   int32_t failure_code = 0;  // then: 125, 126, 127, 5 …
+  // Stores to this file through a mapping found no room, which no program can
+  // be told: it was ended by the supervisor, unless it was done by then.
+  std::string lost;
 
   uint64_t limit = 0, measured = 0;  // when killed_by is a limit
   uint64_t refused_disk = 0, refused_inodes = 0, refused_pids = 0;
@@ -203,7 +206,7 @@ struct Outcome {
   uint64_t touched_nodes = 0;  // of the draft; 0: it holds nothing at all
   template <class A>
   void visit(A& a) {
-    a(exit, signal, killed_by, failure, failure_code, limit, measured,
+    a(exit, signal, killed_by, failure, failure_code, lost, limit, measured,
       refused_disk, refused_inodes, refused_pids, wall_ms, cpu_ms, cpu_user_ms,
       cpu_system_ms, memory_peak, pids_peak, read_bytes, written_bytes, held,
       network, position_before, position_after, touched_nodes);
@@ -288,9 +291,11 @@ struct Fork {
 struct CommitBase {
   uint64_t reviewed = 0;  // fs::Position
   std::vector<fs::BaseChange> changes;
+  uint64_t id = 0;  // fs::CommitId
+  timespec since{};
   template <class A>
   void visit(A& a) {
-    a(reviewed, changes);
+    a(reviewed, changes, id, since);
   }
 };
 struct MountInfo {

@@ -58,8 +58,12 @@ Json outcome_fields(uint32_t command, const RunRequest& request,
       .set("signal", outcome.signal != 0 ? Json(outcome.signal) : Json())
       .set("killed_by", killed ? Json(outcome.killed_by) : Json())
       .set("limit", by_limit ? Json(outcome.limit) : Json())
-      .set("measured", by_limit ? Json(outcome.measured) : Json())
-      .set("refused", Json::object()
+      .set("measured", by_limit ? Json(outcome.measured) : Json());
+  if (outcome.lost.empty())
+    json.set("lost", Json());
+  else
+    set_path(json, "lost", outcome.lost);
+  json.set("refused", Json::object()
                           .set("disk", outcome.refused_disk)
                           .set("inodes", outcome.refused_inodes)
                           .set("pids", outcome.refused_pids))

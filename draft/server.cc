@@ -207,7 +207,8 @@ Result<std::string> Server::answer_plain(const Message& message) {
       return encoded(core_.rollback(TRY(decode<Rollback>(payload)).to));
     case Op::kCommitBase: {
       CommitBase request = TRY(decode<CommitBase>(payload));
-      return encoded(core_.commit_base(request.reviewed, request.changes));
+      return encoded(core_.commit_base(request.reviewed, request.changes,
+                                       {request.id, request.since}));
     }
     case Op::kFork: {
       Fork fork = TRY(decode<Fork>(payload));

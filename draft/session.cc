@@ -71,10 +71,10 @@ Result<std::unique_ptr<fs::MountServer>> mounted(
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const CoreContext& context,
-                                               fs::Observer* observer) {
+                                               const Observers& observers) {
   auto session = std::unique_ptr<Session>(new Session());
   TRY(session->open_trees(context));
-  TRY(session->mount_trees(context, observer));
+  TRY(session->mount_trees(context, observers));
   if (session->home_server_) TRY(session->start_jail(context));
   TRY(session->serve());
   // Who is shown the view may never run a command in it.
@@ -126,7 +126,7 @@ Status Session::open_trees(const CoreContext& context) {
                       .read_only = shape.read_only,
                       .deny = shape.deny,
                       .default_masks = shape.default_masks,
-                      .tracked = tracked_by_git(workspace_)};
+                      .tracked = tracked_by_git(workspace_, base_.get())};
   if (shape.read_only_workspace) rules.read_only.push_back("**");
   rules_ = TRY(fs::RuleSet::create(std::move(rules)));
   tree_ = TRY_CTX(fs::Tree::open({.draft_dir = draft_dir_.get(),
@@ -156,7 +156,7 @@ Status Session::open_trees(const CoreContext& context) {
 }
 
 Status Session::mount_trees(const CoreContext& context,
-                            fs::Observer* observer) {
+                            const Observers& observers) {
   const std::string run = context.layout.run(context.draft.id);
   const bool root = ::geteuid() == 0;
   const std::string& shown = context.shape.mount;
@@ -182,21 +182,28 @@ Status Session::mount_trees(const CoreContext& context,
   // stands for the owner, and so no command in a view that is shown.
   if (root && shown.empty())
     ids = fs::IdMap::swap({owner.uid, owner.gid}, {who.host_uid, who.host_gid});
-  server_ = TRY(mounted(fs::MountServer::create(
-      *tree_, spec,
-      {.base = base_.get(), .ids = ids, .observer = observer, .log = warn})));
+  server_ =
+      TRY(mounted(fs::MountServer::create(*tree_, spec,
+                                          {.base = base_.get(),
+                                           .ids = ids,
+                                           .observer = observers.workspace,
+                                           .log = warn})));
   if (root && !shown.empty()) return {};
-  return mount_home(std::move(spec), who);
+  return mount_home(std::move(spec), who, observers.home);
 }
 
-Status Session::mount_home(fs::MountSpec spec, const jail::Identity& who) {
+Status Session::mount_home(fs::MountSpec spec, const jail::Identity& who,
+                           fs::Observer* observer) {
   TRY(prepare_mount_point(home_mount_path_));
   spec.path = home_mount_path_;
   fs::IdMap ids = fs::IdMap::identity();
   if (spec.way == fs::Way::kPrivileged)
     ids = fs::IdMap::swap({0, 0}, {who.host_uid, who.host_gid});
-  home_server_ = TRY(mounted(fs::MountServer::create(
-      *home_tree_, spec, {.base = home_.base.get(), .ids = ids, .log = warn})));
+  home_server_ = TRY(mounted(fs::MountServer::create(*home_tree_, spec,
+                                                     {.base = home_.base.get(),
+                                                      .ids = ids,
+                                                      .observer = observer,
+                                                      .log = warn})));
   return {};
 }
 
@@ -216,6 +223,11 @@ Status Session::start_jail(const CoreContext& context) {
   for (const std::string& entry : plan.left_out)
     notes_text_.push_back(
         fmt::format("'{}' of PATH is not there inside", entry));
+  if (!plan.git_refused.empty())
+    notes_text_.push_back(
+        fmt::format("git does not work inside: the directory that '.git' names "
+                    "is not shown, for {}",
+                    plan.git_refused));
   zygote_ = std::make_unique<jail::Zygote>(TRY(jail::Zygote::start(spec_)));
   return {};
 }

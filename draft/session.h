@@ -33,8 +33,13 @@ namespace stoplog::draft {
 
 class Session {
  public:
+  // Outlive the session; from any thread of the mounts.
+  struct Observers {
+    fs::Observer* workspace = nullptr;
+    fs::Observer* home = nullptr;
+  };
   static Result<std::unique_ptr<Session>> open(const CoreContext& context,
-                                               fs::Observer* observer);
+                                               const Observers& observers);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -56,6 +61,8 @@ class Session {
   int jail_life_fd() const;
   // Where the workspace stands inside of the jail.
   const std::string& workspace() const { return workspace_; }
+  // HOME inside of it.
+  const std::string& home() const { return spec_.home; }
   // What is at the workspace's path is no longer what was opened.
   bool is_stale() const;
   // Where we see it.
@@ -67,6 +74,7 @@ class Session {
   // What the user should know: recovery, what was left out (after
   // wait_for_jail).
   std::vector<std::string> notes() const;
+  const std::string& home_mount_path() const { return home_mount_path_; }
   // Both trees to the disk.
   Status sync();
   // Ends the jail, then the mounts, then the trees.
@@ -75,8 +83,9 @@ class Session {
  private:
   Session() = default;
   Status open_trees(const CoreContext& context);
-  Status mount_trees(const CoreContext& context, fs::Observer* observer);
-  Status mount_home(fs::MountSpec spec, const jail::Identity& who);
+  Status mount_trees(const CoreContext& context, const Observers& observers);
+  Status mount_home(fs::MountSpec spec, const jail::Identity& who,
+                    fs::Observer* observer);
   Status start_jail(const CoreContext& context);
   Status serve();
 

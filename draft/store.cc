@@ -14,13 +14,13 @@
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
+#include "draft/draft_file.h"
 #include "draft/names.h"
 #include "draft/sweep.h"
 
 namespace stoplog::draft {
 namespace {
 
-constexpr uint64_t kMaxDraftFile = 1u << 20;
 constexpr int64_t kVersion = 1;
 const std::string kUnfinished = "new-";  // a draft that is being made
 
@@ -33,11 +33,6 @@ Result<Fd> open_draft_dir(const Layout& layout, std::string_view id) {
   return TRY_CTX(
       sys::openat(AT_FDCWD, layout.draft(id), O_RDONLY | O_DIRECTORY),
       fmt::format("cannot open draft {}", id));
-}
-
-Result<Draft> read_draft(int dir) {
-  std::string text = TRY(sys::read_file(dir, kDraftFile, kMaxDraftFile));
-  return Draft::from_json(TRY(Json::parse(text)));
 }
 
 // Names in the drafts directory; none when there is no such directory yet.
@@ -247,9 +242,8 @@ Result<Draft> Store::create(const NewDraft& request, const Fill& fill) {
       d.name = TRY(choose_name(
           {.workspace = request.workspace, .name = d.name, .forked_from = ""}));
     }
-    TRY_CTX(write_file(dir.get(), kDraftFile, d.to_json().pretty(), 0600,
-                       Sync::kNo),
-            "cannot write draft.json");
+    TRY(write_draft(dir.get(), d, Sync::kNo));
+    TRY(keep_synced(dir.get()));
     return sys::renameat2(AT_FDCWD, path, AT_FDCWD, layout_.draft(d.id),
                           RENAME_NOREPLACE);
   }();
@@ -429,8 +423,7 @@ Result<Draft> update_draft(int draft_dir,
   Hold hold;  // the ledger's line and its head in draft.json are one
   Draft d = TRY(read_draft(draft_dir));
   TRY(change(d));
-  TRY_CTX(write_file(draft_dir, kDraftFile, d.to_json().pretty(), 0600, sync),
-          "cannot write draft.json");
+  TRY(write_draft(draft_dir, d, sync));
   return d;
 }
 
@@ -443,7 +436,7 @@ Result<Draft> Store::update(std::string_view id,
         change(d);
         return {};
       },
-      Sync::kNo);
+      Sync::kYes);
 }
 
 }  // namespace stoplog::draft

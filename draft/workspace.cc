@@ -68,6 +68,25 @@ bool on_own_mount(const std::string& path) {
   return false;
 }
 
+// What follows the workspace's top in an absolute path. The shell may call the
+// top by another name, of a symlink on the way there: the shortest beginning
+// that is the top counts, and nothing beneath the top is followed.
+std::optional<std::string> beneath_top(const std::string& top,
+                                       std::string_view path) {
+  if (within(path, top)) {
+    path.remove_prefix(top == "/" ? 1 : top.size());
+    return std::string(path);
+  }
+  for (size_t end = 1; end != path.npos;) {
+    end = path.find('/', end);
+    auto real = real_path(std::string(path.substr(0, end)));
+    if (real && *real == top)
+      return std::string(end == path.npos ? "" : path.substr(end));
+    if (end != path.npos) ++end;
+  }
+  return std::nullopt;
+}
+
 std::string home_directory() {
   const char* home = ::getenv("HOME");
   if (home == nullptr || *home != '/') return "";
@@ -175,14 +194,11 @@ Result<RelPath> workspace_path(const Workspace& workspace,
   std::vector<std::string_view> parts;
   std::string full;
   if (argument.starts_with('/')) {
-    // /tmp/x and /private/tmp/x may be one directory: resolve the parents that
-    // exist outside, compare with the resolved top.
-    full = argument;
-    std::string top = workspace.path == "/" ? "" : workspace.path;
-    if (full != workspace.path && !full.starts_with(top + "/"))
+    auto beneath = beneath_top(workspace.path, argument);
+    if (!beneath)
       return fail(Code::kUsage, "cannot use '{}': it is outside of '{}'",
                   argument, workspace.path);
-    full.erase(0, std::min(full.size(), top.size() + 1));
+    full = std::move(*beneath);
   } else {
     if (workspace.cwd && !workspace.cwd->is_root())
       full = workspace.cwd->str() + "/";

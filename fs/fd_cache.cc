@@ -13,13 +13,26 @@ FdHandle FdCache::find(uint64_t key) {
   return it->second->fd;
 }
 
-FdHandle FdCache::put(uint64_t key, Fd fd) {
+FdCache::Opening::Opening(FdCache& cache, uint64_t key)
+    : cache_(cache), key_(key) {
+  std::lock_guard lock(cache_.mutex_);
+  cache_.openings_.push_back(this);
+}
+
+FdCache::Opening::~Opening() {
+  std::lock_guard lock(cache_.mutex_);
+  std::erase(cache_.openings_, this);
+}
+
+FdHandle FdCache::put(const Opening& opening, Fd fd) {
   auto handle = std::make_shared<const Fd>(std::move(fd));
   FdHandle evicted;  // closed after the lock: close(2) can block
   std::lock_guard lock(mutex_);
-  auto [it, added] = index_.try_emplace(key);
-  if (!added) return it->second->fd;
-  order_.push_front({key, handle});
+  if (auto it = index_.find(opening.key_); it != index_.end())
+    return it->second->fd;
+  if (opening.stale_) return handle;
+  auto it = index_.try_emplace(opening.key_).first;
+  order_.push_front({opening.key_, handle});
   it->second = order_.begin();
   if (order_.size() > capacity_) {
     evicted = std::move(order_.back().fd);
@@ -32,6 +45,8 @@ FdHandle FdCache::put(uint64_t key, Fd fd) {
 void FdCache::drop(uint64_t key) {
   FdHandle dropped;
   std::lock_guard lock(mutex_);
+  for (Opening* opening : openings_)
+    if (opening->key_ == key) opening->stale_ = true;
   auto it = index_.find(key);
   if (it == index_.end()) return;
   dropped = std::move(it->second->fd);
@@ -42,6 +57,7 @@ void FdCache::drop(uint64_t key) {
 void FdCache::clear() {
   std::list<Slot> dropped;
   std::lock_guard lock(mutex_);
+  for (Opening* opening : openings_) opening->stale_ = true;
   dropped.swap(order_);
   index_.clear();
 }

@@ -4,7 +4,12 @@
 // open after eviction until it is dropped; the bound holds for idle fds.
 //
 //   FdHandle fd = cache.find(key);
-//   if (!fd) fd = cache.put(key, TRY(open...));
+//   if (fd) return fd;
+//   FdCache::Opening opening(cache, key);  // before it is known what to open
+//   return cache.put(opening, TRY(open...));
+//
+// What was dropped or cleared while it was being opened does not enter: it may
+// be what stood there before.
 //
 // Any thread; a leaf lock.
 #pragma once
@@ -14,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "base/fd.h"
 
@@ -24,9 +30,23 @@ using FdHandle = std::shared_ptr<const Fd>;
 class FdCache {
  public:
   explicit FdCache(size_t capacity) : capacity_(capacity) {}
+  class Opening {
+   public:
+    Opening(FdCache& cache, uint64_t key);
+    ~Opening();
+    Opening(const Opening&) = delete;
+    Opening& operator=(const Opening&) = delete;
+
+   private:
+    friend class FdCache;
+    FdCache& cache_;
+    const uint64_t key_;
+    bool stale_ = false;  // by the cache's lock
+  };
   FdHandle find(uint64_t key);
-  // The fd now cached under `key`: the one given, or one that was there first.
-  FdHandle put(uint64_t key, Fd fd);
+  // The fd now cached under its key: one that was there first, or the one
+  // given; of a stale opening that is given back alone.
+  FdHandle put(const Opening& opening, Fd fd);
   void drop(uint64_t key);
   void clear();
   size_t size() const;
@@ -39,8 +59,9 @@ class FdCache {
     FdHandle fd;
   };
   const size_t capacity_;
-  mutable std::mutex mutex_;
-  std::list<Slot> order_;  // most recent first
+  mutable std::mutex mutex_;        // protects the following; a leaf
+  std::vector<Opening*> openings_;  // as many as threads open just now
+  std::list<Slot> order_;           // most recent first
   std::unordered_map<uint64_t, std::list<Slot>::iterator> index_;
 };
 

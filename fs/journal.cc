@@ -27,6 +27,9 @@ Status keep_draft(int journal_dir) {
     auto file = sys::openat(journal_dir, above + "/draft.json", O_RDONLY);
     if (!file && file.error().err() == ENOENT) continue;
     TRY(sys::fdatasync(TRY(std::move(file)).get()));
+    // The same file, unless draft.json was replaced since.
+    if (auto kept = sys::openat(journal_dir, above + "/draft.synced", O_RDONLY))
+      TRY(sys::fdatasync(kept->get()));
     for (const char* up : {"", "/..", "/../.."}) {
       Fd dir =
           TRY(sys::openat(journal_dir, above + up, O_RDONLY | O_DIRECTORY));

@@ -100,6 +100,10 @@ void MountServer::Impl::drift(const DriftNote& note) {
   if (options.observer != nullptr) options.observer->drift(note);
 }
 
+void MountServer::Impl::lost(const std::string& path) {
+  if (options.observer != nullptr) options.observer->lost(path);
+}
+
 void MountServer::Impl::denied(const Denial& denial) {
   if (options.observer != nullptr) options.observer->denied(denial);
 }

@@ -44,7 +44,7 @@ struct ServeOptions {
   bool refuses_opens = true;
   int least_readers = 1;
   bool rings = true;  // io_uring where the kernel offers it (fs/mount_ring.h)
-  Observer* observer = nullptr;  // drift and denials; may be null
+  Observer* observer = nullptr;  // drift, losses, denials; may be null
   // One line each, never more than a few a second. Null: stderr.
   std::function<void(std::string_view)> log;
 };

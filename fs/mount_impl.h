@@ -46,6 +46,7 @@ struct MountServer::Impl : Observer {
   // Observer: called by the tree from any thread.
   void invalidate(std::span<const Invalidation> what) override;
   void drift(const DriftNote& note) override;
+  void lost(const std::string& path) override;
   void denied(const Denial& denial) override;
 
   std::atomic<pid_t> warmer{0};

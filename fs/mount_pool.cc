@@ -9,11 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <limits>
-#include <string>
 #include <system_error>
 
-#include "base/proc_stat.h"
 #include "fs/mount_wake.h"
 
 namespace stoplog::fs {
@@ -93,17 +90,11 @@ void ReaderPool::run(Worker& self) {
   self.done = true;
 }
 
-// Whether all readers wait for something beneath (a disk, a network, a lock):
-// then one more serves others meanwhile. Where they only lack a processor it
-// would make things worse. mutex_ held.
+// Whether all readers wait: then one more serves others meanwhile. mutex_ held.
 bool ReaderPool::readers_blocked() const {
-  for (const auto& worker : workers_) {
-    if (worker->since == 0 || worker->done) continue;
-    char state =
-        proc_state("/proc/self/task/" + std::to_string(worker->tid) + "/stat");
-    if (state == 0 || state == 'R') return false;
-  }
-  return true;
+  return std::ranges::all_of(workers_, [](const auto& worker) {
+    return worker->since == 0 || worker->done || worker->is_blocked();
+  });
 }
 
 // True: this thread reads from now on; false: it ends.
@@ -239,20 +230,12 @@ void ReaderPool::stop() {
     ending.swap(workers_);
     wake_.notify_all();
   }
-  for (auto& worker : ending) {
-    interrupt_until(worker->thread, worker->done);
-    worker->thread.join();
-  }
+  end_all(std::move(ending));
 }
 
 uint64_t ReaderPool::oldest_busy() const {
   std::lock_guard lock(mutex_);
-  uint64_t oldest = std::numeric_limits<uint64_t>::max();
-  for (const auto& worker : workers_) {
-    uint64_t since = worker->since;
-    if (since != 0) oldest = std::min(oldest, since);
-  }
-  return oldest;
+  return oldest_of(workers_);
 }
 
 int ReaderPool::threads() const {

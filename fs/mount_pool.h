@@ -42,6 +42,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "fs/mount_spin.h"
+#include "fs/mount_thread.h"
 
 namespace stoplog::fs {
 
@@ -80,12 +81,7 @@ class ReaderPool {
   int threads() const;
 
  private:
-  struct Worker {
-    std::thread thread;
-    std::atomic<uint64_t> since{0};  // 0: idle
-    std::atomic<pid_t> tid{0};
-    std::atomic<bool> done{false};
-  };
+  using Worker = MountThread;
 
   Status spawn();  // mutex_ held
   void run(Worker& self);

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <limits>
 #include <optional>
 #include <string>
 #include <system_error>
 
-#include "base/proc_stat.h"
 #include "base/sys_processors.h"
 #include "fs/mount_wake.h"
 
@@ -214,16 +212,11 @@ bool RingPool::grow_once() {
   return any;
 }
 
-// Whether they wait for something beneath; where they only lack a processor,
-// one more would make things worse.
 bool RingPool::all_blocked(uint16_t queue) const {
-  for (const auto& worker : workers_) {
-    if (worker->done || worker->queues.front() != queue) continue;
-    char state =
-        proc_state("/proc/self/task/" + std::to_string(worker->tid) + "/stat");
-    if (state == 0 || state == 'R') return false;
-  }
-  return true;
+  return std::ranges::all_of(workers_, [queue](const auto& worker) {
+    return worker->done || worker->queues.front() != queue ||
+           worker->is_blocked();
+  });
 }
 
 void RingPool::stop() {
@@ -240,20 +233,12 @@ void RingPool::stop() {
     std::lock_guard lock(mutex_);
     ending.swap(workers_);
   }
-  for (auto& worker : ending) {
-    interrupt_until(worker->thread, worker->done);
-    worker->thread.join();
-  }
+  end_all(std::move(ending));
 }
 
 uint64_t RingPool::oldest_busy() const {
   std::lock_guard lock(mutex_);
-  uint64_t oldest = std::numeric_limits<uint64_t>::max();
-  for (const auto& worker : workers_) {
-    uint64_t since = worker->since;
-    if (since != 0) oldest = std::min(oldest, since);
-  }
-  return oldest;
+  return oldest_of(workers_);
 }
 
 bool RingPool::serves() const {

@@ -39,6 +39,7 @@
 
 #include "base/result.h"
 #include "base/sys_uring.h"
+#include "fs/mount_thread.h"
 #include "fs/ring_slot.h"
 
 namespace stoplog::fs {
@@ -78,13 +79,9 @@ class RingPool {
     uint64_t seen = 0;  // by grow()
     int workers = 0;    // mutex_
   };
-  struct Worker {
+  struct Worker : MountThread {
     std::vector<uint16_t> queues;  // several only where processors are absent
     bool bound = false;
-    std::thread thread;
-    std::atomic<uint64_t> since{0};  // 0: idle
-    std::atomic<pid_t> tid{0};
-    std::atomic<bool> done{false};
   };
   enum class Stage { kPreparing, kReady, kServing, kStopping };
 

@@ -110,6 +110,7 @@ RealContent::~RealContent() { cache().drop(key_); }
 
 Result<FdHandle> RealContent::handle() const {
   if (FdHandle fd = cache().find(key_)) return fd;
+  FdCache::Opening opening(cache(), key_);
   auto fd = open_deep_quiet(root_->get(), path_, O_RDONLY | O_NONBLOCK);
   if (!fd && is_absence(fd.error()))
     return std::unexpected(
@@ -124,7 +125,7 @@ Result<FdHandle> RealContent::handle() const {
   if (!(identity_of(st) == identity_) || !S_ISREG(st.mode))
     return std::unexpected(
         Error(Code::kDrift, path_ + " was replaced in the real tree", EIO));
-  return cache().put(key_, std::move(*fd));
+  return cache().put(opening, std::move(*fd));
 }
 
 Result<size_t> RealContent::read(uint64_t offset,

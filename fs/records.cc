@@ -278,6 +278,12 @@ void fields(Io& io, R& r) {
   });
 }
 
+template <typename Io, Is<ToldRecord> R>
+void fields(Io& io, R& r) {
+  io(r.follows);
+  io.list(r.commits, 8, [](auto& i, auto& c) { i(c); });
+}
+
 template <size_t I = 0>
 Result<Record> decode_as(uint16_t type, std::string_view bytes) {
   if constexpr (I < std::variant_size_v<Record>) {

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "base/sys_file.h"
 #include "fs/extents.h"
+#include "fs/told.h"
 #include "fs/tree_types.h"
 
 namespace stoplog::fs {
@@ -262,6 +263,14 @@ struct OlderRecord {
   std::vector<Part> parts;
 };
 
+// Commits that the draft was told of, by the identity that each has: in a whole
+// state all that are known, and right before a base map (`follows`) the one
+// that the map tells of, which counts once that is complete.
+struct ToldRecord {
+  bool follows = false;
+  std::vector<CommitId> commits;
+};
+
 using Record =
     std::variant<OpenRecord, AdoptRecord, CreateRecord, LinkRecord,
                  UnlinkRecord, RenameRecord, SetAttrRecord, XattrRecord,
@@ -269,7 +278,7 @@ using Record =
                  PinRecord, SealRecord, MarkRecord, BaseMapRecord, DropRecord,
                  DriftRecord, NodeRecord, GoneRecord, DeletedRecord,
                  TableRecord, StartRecord, ReleaseRecord, RefusedRecord,
-                 DeviceRecord, FromRecord, OlderRecord>;
+                 DeviceRecord, FromRecord, OlderRecord, ToldRecord>;
 
 // The type number on disk is the index in the variant: append only.
 uint16_t record_type(const Record& record);

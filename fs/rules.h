@@ -10,7 +10,7 @@
 // Where several match, the strictest holds; there are no exceptions.
 //
 // Default masks cover files that look like secrets by their name (.env, keys,
-// password stores) unless git tracks them: what is tracked is in every clone.
+// password stores) unless git has them: what it has is in every clone.
 // A mask is for what the real tree has; the draft may make such files itself.
 // Immutable; any thread.
 #pragma once
@@ -34,8 +34,8 @@ struct RulesSpec {
   std::vector<std::string> read_only{};
   std::vector<std::string> deny{};
   bool default_masks = true;
-  // Does git track this path in the real tree? Null: nothing is tracked. Called
-  // for names that look like a secret only; from any thread.
+  // Has git what the real tree has at this path? Null: nothing is tracked.
+  // Called for names that look like a secret only; from any thread.
   std::function<bool(std::string_view path)> tracked{};
 };
 

@@ -64,10 +64,11 @@ Status Segments::go_on(uint32_t next, uint64_t end) {
 
 Status Segments::start_new_locked() {
   uint32_t number = next_;
+  FdCache::Opening opening(fds_, number);
   Fd fd = TRY_CTX(sys::openat(dir_.get(), layout::segment_name(number),
                               O_RDWR | O_CREAT | O_EXCL, layout::kFileMode),
                   "segments");
-  fds_.put(number, std::move(fd));
+  fds_.put(opening, std::move(fd));
   mutable_[number] = true;
   next_ = number + 1;
   active_ = number;
@@ -116,13 +117,14 @@ std::vector<SegmentRange> Segments::claimed() {
 Result<FdHandle> Segments::handle(uint32_t segment) {
   if (FdHandle fd = fds_.find(segment)) return fd;
   if (!dir_) return fail_errno(ENOENT, "no segment {}", segment);
+  FdCache::Opening opening(fds_, segment);
   auto fd = sys::openat(dir_.get(), layout::segment_name(segment),
                         writable_ ? O_RDWR : O_RDONLY);
   if (!fd)
     return std::unexpected(
         Error(Code::kCorrupt, fmt::format("segment {:08x} is missing", segment),
               EIO));
-  return fds_.put(segment, std::move(*fd));
+  return fds_.put(opening, std::move(*fd));
 }
 
 Status Segments::write(const SegmentRange& range,
@@ -200,14 +202,15 @@ Status Segments::punch(const SegmentRange& range) {
 }
 
 Status Segments::remove(uint32_t segment) {
-  fds_.drop(segment);
   {
     std::lock_guard lock(mutex_);
     if (active_ == segment) active_ = 0;
     dirty_.erase(segment);
     removed_.insert(segment);  // a sync under way may have it on its list
   }
-  return sys::unlinkat(dir_.get(), layout::segment_name(segment));
+  Status done = sys::unlinkat(dir_.get(), layout::segment_name(segment));
+  fds_.drop(segment);  // after: an fd that came back would keep its space
+  return done;
 }
 
 Status Segments::sync() {

@@ -168,8 +168,29 @@ void State::remove(Serial serial) {
   unindex(*node);
   if (node->ino != 0 && by_ino(node->ino) == serial) set_ino(node->ino, 0);
   count_dead(*node);
+  uncount_beside(*node);
   if (past_) past_->keep_names(*node);
   nodes_.erase(serial);
+}
+
+State::Beside State::beside_of(const Held& node) {
+  Beside sum{.bytes = node.target.size(),
+             .names = node.links.size() > 1 ? node.links.size() - 1 : 0};
+  for (const auto& [name, value] : node.xattrs)
+    sum.bytes += name.size() + value.size();
+  return sum;
+}
+
+void State::uncount_beside(const Held& node) {
+  const Beside its = beside_of(node);
+  beside_.bytes -= std::min(beside_.bytes, its.bytes);
+  beside_.names -= std::min(beside_.names, its.names);
+}
+
+void State::count_beside(const Held& node) {
+  const Beside its = beside_of(node);
+  beside_.bytes += its.bytes;
+  beside_.names += its.names;
 }
 
 void State::index(const Held& node) {
@@ -188,6 +209,11 @@ void State::unindex(const Held& node) {
 void State::touch(Held& node) {
   if (since_ != 0 && (node.touched < since_ || node.command != by_))
     recent_.push_back(node.serial);
+  // A command may make and remove files for as long as it likes.
+  if (recent_.size() >= recent_most_) {
+    std::erase_if(recent_, [&](Serial s) { return !nodes_.contains(s); });
+    recent_most_ = std::max(kRecentLeast, 2 * recent_.size());
+  }
   node.touched = now_;
   node.command = by_;
 }
@@ -221,6 +247,7 @@ void State::note_deleted(const std::string& path, Deleted deleted) {
 }
 
 Link State::detach(Held& node, size_t index) {
+  uncount_beside(node);
   pin_lower_path(node);
   Link link = node.links[index];
   if (link.from == LinkFrom::kDerived) {
@@ -238,6 +265,7 @@ Link State::detach(Held& node, size_t index) {
     if (node.is_dir()) --dir->nlink_delta;
   }
   node.links.erase(node.links.begin() + static_cast<long>(index));
+  count_beside(node);
   return link;
 }
 
@@ -256,7 +284,9 @@ void State::attach(Held& node, Held& dir, Link link) {
   }
   set_name(dir, link.name, node.serial);
   if (node.is_dir()) ++dir.nlink_delta;
+  uncount_beside(node);
   node.links.push_back(std::move(link));
+  count_beside(node);
 }
 
 void State::delete_link(Held& node, size_t index, const timespec& time) {
@@ -335,6 +365,7 @@ void State::drop_seals(
 void State::forget_command() {
   since_ = 0;
   recent_.clear();
+  recent_most_ = kRecentLeast;
   recent_gone_.clear();
 }
 
@@ -343,6 +374,8 @@ uint64_t State::changed_by_command() const {
   for (Serial serial : std::set(recent_.begin(), recent_.end())) {
     const Held* node = find(serial);
     if (node == nullptr || node->links.empty()) continue;
+    // Comes with what is in it, as in a change set.
+    if (node->is_dir() && !node->base && !node->names.empty()) continue;
     bool moved = std::ranges::any_of(node->links, [](const Link& link) {
       return link.from != LinkFrom::kDerived;
     });

@@ -223,6 +223,15 @@ class State {
   // present generation tells: what older ones hold was synced before it began.
   uint64_t segment_end() const { return segment_end_; }
   uint64_t live_bytes() const { return live_bytes_; }
+  // What nodes have beside their content, all of it in memory: bytes of
+  // extended attributes and targets, and names beyond each one's first.
+  struct Beside {
+    uint64_t bytes = 0;
+    uint64_t names = 0;
+    bool operator==(const Beside&) const = default;
+  };
+  const Beside& beside() const { return beside_; }
+  static Beside beside_of(const Held& node);
   // The sealed ranges of one segment: offset -> (length, hash).
   struct Seal {
     uint32_t length;
@@ -265,7 +274,12 @@ class State {
   // still count; to be asked before the mark of its end.
   uint64_t changed_by_command() const;
   // The journal ends within a base map, which is none then.
-  bool has_part_of_base_map() const { return !base_changes_.empty(); }
+  bool has_part_of_base_map() const {
+    return !base_changes_.empty() || telling_ != 0;
+  }
+  // The commits whose base maps were applied, oldest first; the newest of them
+  // only, for who asks again does so before there is another.
+  const std::vector<CommitId>& told() const { return told_; }
   // Forgets unlinked nodes: at the end of a replay nobody has them open.
   void drop_orphans();
   // All records that make this state, up to StartRecord; unlinked nodes too,
@@ -332,6 +346,7 @@ class State {
   Status on(const DeviceRecord& r);
   Status on(const FromRecord& r);
   Status on(const OlderRecord& r);
+  Status on(const ToldRecord& r);
   TableRecord table() const;
 
   // For changing it.
@@ -400,9 +415,11 @@ class State {
   void show_again(const BaseChange& change, Position reviewed,
                   const BaseIndex& index);
   void show_times(const BaseMapRecord& r);
+  void add_told(CommitId commit);
   void base_removed(const BaseChange& change, BaseIndex& index);
   void follow_base(Held& node, Held& dir, std::string_view name);
   void lose_base(Held& node, const Held& dir, const BaseChange& change);
+  void base_of_top(const BaseChange& change, Position reviewed);
   void base_stands(const BaseChange& change, Position reviewed,
                    const BaseIndex& known);
   bool leave_group(Held& node, size_t at, Held& dir, const BaseIndex& index);
@@ -417,6 +434,9 @@ class State {
   void read_elsewhere(const BaseChange& change, const BaseIndex& index);
   std::map<std::string, Deleted> left_behind(const BaseMapRecord& r);
   bool is_gone(const std::string& path, const BaseIndex& index) const;
+  // Around every change of a node's attributes, target or links.
+  void uncount_beside(const Held& node);
+  void count_beside(const Held& node);
   void own_wholly(Held& node);
   void own_alone(Held& node);
   void still_to_go(const Held& node, const std::string& origin);
@@ -437,16 +457,21 @@ class State {
   uint32_t generation_ = 1;
   Position position_ = 0;
   uint64_t live_bytes_ = 0;
+  Beside beside_;
   dev_t device_ = 0;
   DeadSink dead_;
   // Since the last command began (`since_`; 0: none runs).
   Position since_ = 0;
-  Serial since_serial_ = 0;     // later ones were made since
-  std::vector<Serial> recent_;  // touched, some twice
+  Serial since_serial_ = 0;            // later ones were made since
+  std::vector<Serial> recent_;         // touched, some twice, some gone
+  size_t recent_most_ = kRecentLeast;  // then those that are gone are let go
+  static constexpr size_t kRecentLeast = 4096;
   // Names that were taken away, by directory.
   std::vector<std::pair<Serial, std::string>> recent_gone_;
   // The records so far of a base map that has more.
   std::vector<BaseChange> base_changes_;
+  CommitId telling_ = 0;  // whose base map follows; 0: not known
+  std::vector<CommitId> told_;
   std::unique_ptr<Past> past_;  // null: nothing is kept
   bool has_unwritten_ = false;
   // Of the record being applied.

@@ -22,8 +22,10 @@ Status State::apply(const Logged& logged) {
   by_ = logged.command;
   // The records of one base map are written at once: what follows the first of
   // them is another of them, or power was lost in between and it never was.
-  if (!std::holds_alternative<BaseMapRecord>(logged.record))
+  if (!std::holds_alternative<BaseMapRecord>(logged.record)) {
     base_changes_.clear();
+    telling_ = 0;
+  }
   TRY(std::visit([&](const auto& record) { return on(record); },
                  logged.record));
   position_ = std::max(position_, logged.position);
@@ -103,6 +105,7 @@ Status State::on(const CreateRecord& r) {
   node.atime = node.mtime = node.ctime = r.time;
   node.target = r.target;
   node.xattrs = r.xattrs;
+  count_beside(node);
   if (node.is_file()) node.body = std::make_shared<FileBody>();
   node.nlink_delta = dir == nullptr ? 0 : node.is_dir() ? 2 : 1;
   // Numbers of new nodes count up with bit 62 set.
@@ -127,11 +130,13 @@ Status State::on(const LinkRecord& r) {
   if (r.lower ? there.has_value() || !dir->base : there.value_or(0) != 0)
     return fail(Code::kCorrupt, "the name exists");
   if (r.lower) {
+    uncount_beside(*node);
     node->links.push_back({.parent = r.parent,
                            .name = r.name,
                            .from = LinkFrom::kDerived,
                            .origin = {},
                            .shadows = true});
+    count_beside(*node);
     set_name(*dir, r.name, r.serial);
     return {};
   }
@@ -244,7 +249,9 @@ Status State::on(const SetAttrRecord& r) {
 Status State::on(const XattrRecord& r) {
   Held* node = TRY(need(r.serial));
   node->flags |= kXattrsOwn | kXattrsChanged;
+  uncount_beside(*node);
   node->xattrs = r.xattrs;
+  count_beside(*node);
   node->own |= kOwnCtime;
   node->ctime = r.ctime;
   touch(*node);
@@ -435,6 +442,23 @@ Status State::on(const RefusedRecord&) { return {}; }
 // It is no change: who replays looks at it before the others.
 Status State::on(const FromRecord&) {
   return fail(Code::kCorrupt, "a generation starts twice");
+}
+
+Status State::on(const ToldRecord& r) {
+  if (r.follows && r.commits.size() != 1)
+    return fail(Code::kCorrupt, "a base map of {} commits", r.commits.size());
+  if (r.follows)
+    telling_ = r.commits.front();
+  else
+    for (CommitId commit : r.commits) add_told(commit);
+  return {};
+}
+
+void State::add_told(CommitId commit) {
+  constexpr size_t kMost = 256;
+  if (commit == 0) return;
+  if (told_.size() == kMost) told_.erase(told_.begin());
+  told_.push_back(commit);
 }
 
 // Speaks of files, not of what is in them.

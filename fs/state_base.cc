@@ -202,9 +202,11 @@ void State::base_removed(const BaseChange& change, BaseIndex& index) {
 
 // Nothing in it is the draft's: its name is the real tree's to give or take.
 void State::follow_base(Held& node, Held& dir, std::string_view name) {
+  uncount_beside(node);
   std::erase_if(node.links, [&](const Link& link) {
     return link.parent == dir.serial && link.name == name;
   });
+  count_beside(node);
   dir.names.erase(dir.names.find(name));
   ++dir.version;
   if (node.links.empty()) remove(node.serial);
@@ -305,8 +307,10 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   if (!stays) {
     node->own = 0;
     node->flags = 0;
+    uncount_beside(*node);
     node->xattrs.clear();
     node->target.clear();
+    count_beside(*node);
     node->drift.clear();
     count_dead(*node);
     node->body.reset();
@@ -427,6 +431,7 @@ bool State::is_gone(const std::string& path, const BaseIndex& index) const {
 // What a commit did happened at once, however many records tell it: one of a
 // thousand moves may go where another was.
 Status State::on(const BaseMapRecord& r) {
+  if (!r.more) add_told(std::exchange(telling_, 0));
   if (!r.more && base_changes_.empty()) {
     rebase(r);
     return {};
@@ -468,6 +473,10 @@ void State::rebase(const BaseMapRecord& r) {
   for (const BaseChange* each : order) {
     const BaseChange& change = *each;
     if (done.contains(each)) continue;
+    if (change.path.is_root()) {
+      base_of_top(change, r.reviewed);
+      continue;
+    }
     if (!change.from && !change.rest_held) orphan_moved(change, index);
     if (change.now)
       base_stands(change, r.reviewed, index);

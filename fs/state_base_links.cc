@@ -12,6 +12,23 @@ bool is_discard(const BaseChange& change) {
          same_time(change.now->ctime, change.before->ctime);
 }
 
+// The top of the workspace: it has no name, and only attributes of its own.
+void State::base_of_top(const BaseChange& change, Position reviewed) {
+  Held* top = edit(kRootSerial);
+  if (top == nullptr || !top->base || !change.now) return;
+  unindex(*top);
+  *top->base = *change.now;
+  if (top->touched > reviewed || change.rest_held) {
+    stand_on(*top, *change.now);
+  } else {
+    top->own = 0;
+    top->flags = 0;
+    top->xattrs.clear();
+    top->drift.clear();
+  }
+  index(*top);
+}
+
 // Its base is gone: all that it took from there is its own now.
 void State::own_wholly(Held& node) {
   const sys::Stat& st = *node.base;
@@ -81,7 +98,9 @@ void State::orphan_moved(const BaseChange& change, const BaseIndex& index) {
     // A link is its target, which an undo tells.
     bool is_link = S_ISLNK(node->mode) && !change.before_target.empty();
     if (!is_link && (!node->body || node->body->map.has_lower())) continue;
+    uncount_beside(*node);
     if (is_link && node->target.empty()) node->target = change.before_target;
+    count_beside(*node);
     std::optional<std::string> read_at;
     int32_t found = 0;
     for (Link& link : node->links) {
@@ -180,7 +199,9 @@ bool State::leave_group(Held& node, size_t at, Held& dir,
   }
   bool has_own = node.body && !node.body->map.has_lower();
   if (alone || (!read_at && !has_own)) return false;
+  uncount_beside(node);
   node.links.erase(node.links.begin() + static_cast<long>(at));
+  count_beside(node);
   dir.names.erase(gone.name);
   ++dir.version;
   if (gone.from == LinkFrom::kNew) --node.nlink_delta;

@@ -130,16 +130,19 @@ void State::vanish(Serial serial, bool is_known, const std::string& origin,
     out.names.emplace_back(serial, name);
   if (!is_known) {
     live_bytes_ -= std::min(live_bytes_, bytes_of(*node));
+    uncount_beside(*node);
     past_->keep_dropped(std::move(it->second));
     nodes_.erase(it);
     return;
   }
+  uncount_beside(*node);
   past_->keep_leaving(*node);
   past_->keep_names(*node);
   node->names.clear();
   node->unwritten = true;
   ++node->version;
   node->links.clear();
+  count_beside(*node);
   if (node->lower_path.empty()) node->lower_path = origin;
   // stat shows no links.
   node->nlink_delta = node->base ? -static_cast<int32_t>(node->base->nlink) : 0;
@@ -152,8 +155,12 @@ void State::restore_node(Serial serial, const Target& target, WentBack& out) {
   // The kernel has what it was when it vanished, which may be another moment.
   bool returns = node != nullptr && node->unwritten && !node->is_dir() &&
                  has_same_content(*node, *was);
-  if (node != nullptr) live_bytes_ -= std::min(live_bytes_, bytes_of(*node));
+  if (node != nullptr) {
+    live_bytes_ -= std::min(live_bytes_, bytes_of(*node));
+    uncount_beside(*node);
+  }
   live_bytes_ += bytes_of(*was);
+  count_beside(*was);
   (returns ? out.returned : out.changed).push_back(serial);
   uint64_t version = was->version;
   if (node == nullptr) {

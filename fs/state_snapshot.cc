@@ -80,6 +80,7 @@ void State::snapshot(const std::function<Status(Record)>& sink,
                      .at = at,
                      .length = seal.length,
                      .hash = seal.hash});
+  if (!told_.empty()) put(ToldRecord{.follows = false, .commits = told_});
   put(table());
   put(StartRecord{});
 }
@@ -136,6 +137,7 @@ void State::go_on_from(const FromRecord& record, Position now) {
   if (record.keeps_command) command_ = command;
   position_ = std::max(now, record.table.position);
   base_changes_.clear();
+  telling_ = 0;
   forget_command();
 }
 
@@ -198,6 +200,7 @@ Status State::on(const NodeRecord& r) {
     body.base_hash = r.base_hash;
     live_bytes_ += body.map.segment_bytes();
   }
+  count_beside(node);
   // One that was removed must not stand in the way of one that has its number
   // or is the same lower file.
   if (node.is_dead()) return {};
@@ -274,6 +277,7 @@ void State::succeed(const State& present) {
   epoch_ = present.epoch_ + 1;
   command_ = present.command_;
   marks_ = present.marks_;
+  told_ = present.told_;
   seals_ = present.seals_;
 }
 
@@ -293,14 +297,18 @@ void State::count_on(const State& older) {
   next_mark_ = std::max(next_mark_, older.next_mark_);
   note_range(older.next_segment_ - 1, older.segment_end_);
   epoch_ = std::max(epoch_, older.epoch_ + 1);
+  std::vector<CommitId> told = std::exchange(told_, older.told_);
+  for (CommitId commit : told) add_told(commit);
   std::vector<Mark> own = std::exchange(marks_, older.marks_);
   marks_.insert(marks_.end(), own.begin(), own.end());
 }
 
 void State::keep_target(Serial serial, const std::string& target) {
   Held* node = edit(serial);
-  if (node != nullptr && S_ISLNK(node->mode) && node->target.empty())
-    node->target = target;
+  if (node == nullptr || !S_ISLNK(node->mode) || !node->target.empty()) return;
+  uncount_beside(*node);
+  node->target = target;
+  count_beside(*node);
 }
 
 void State::keep_orphans(const State& present,

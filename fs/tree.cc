@@ -104,7 +104,8 @@ void Tree::Impl::watch_dead() {
     if (e.epoch == 0 || e.epoch != state_.epoch()) return;
     dead_.push_back({e.segment, e.at, e.length});
     dead_bytes_ += e.length;
-    if (dead_bytes_ >= kReclaimAt) wake_pool();
+    if (dead_bytes_ >= kReclaimAt || dead_.size() >= kReclaimRanges)
+      wake_pool();
   });
 }
 
@@ -140,6 +141,7 @@ Stats Tree::stats() const {
   stats.live_nodes = t.slots_.size() - t.free_.size() - 1;
   stats.touched_nodes = t.state_.nodes().size() - 1;
   stats.held_bytes = t.state_.live_bytes();
+  stats.beside_bytes = t.state_.beside().bytes;
   stats.journal_bytes = t.journal_ ? t.journal_->bytes() : 0;
   // Slot, entries in by_name_ and by_inode_ (node and bucket), long names.
   stats.node_memory = stats.live_nodes * (sizeof(Live) + 96) + t.name_memory_;
@@ -171,14 +173,15 @@ Result<struct statvfs> Tree::statfs() {
   struct statvfs st = TRY(sys::fstatvfs(t.draft_dir_.get()));
   std::shared_lock lock(t.mutex_);
   if (t.quota_.bytes != UINT64_MAX && st.f_frsize > 0) {
-    uint64_t used = t.state_.live_bytes() / st.f_frsize;
+    uint64_t used =
+        (t.state_.live_bytes() + t.state_.beside().bytes) / st.f_frsize;
     st.f_blocks = t.quota_.bytes / st.f_frsize;
     uint64_t left = st.f_blocks > used ? st.f_blocks - used : 0;
     st.f_bfree = std::min<uint64_t>(st.f_bfree, left);
     st.f_bavail = std::min<uint64_t>(st.f_bavail, left);
   }
   if (t.quota_.inodes != UINT64_MAX) {
-    uint64_t used = t.state_.nodes().size();
+    uint64_t used = t.state_.nodes().size() + t.state_.beside().names;
     st.f_files = t.quota_.inodes;
     uint64_t left = st.f_files > used ? st.f_files - used : 0;
     st.f_ffree = st.f_favail = left;

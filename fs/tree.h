@@ -40,6 +40,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fs/told.h"
 #include "fs/tree_types.h"
 
 namespace stoplog::fs {
@@ -173,9 +174,11 @@ class Tree {
   // After a commit of the change set at `reviewed`: what was committed and not
   // touched since is clean lower again (its inode number kept), what was
   // touched since stays held over the new base. Call settle() before the
-  // commit, so that no held file stands on lower bytes that it replaces.
+  // commit, so that no held file stands on lower bytes that it replaces. What
+  // was told before, by the same id, changes nothing, however often it is told.
   Result<Mark> commit_base(Position reviewed,
-                           std::span<const BaseChange> changes);
+                           std::span<const BaseChange> changes,
+                           const ToldBy& told = {});
   // A new generation of the journal that starts with the present state. Done
   // by itself too, when dead records exceed half.
   Status checkpoint();

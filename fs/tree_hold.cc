@@ -87,6 +87,11 @@ Status Tree::Impl::append(std::vector<Record> records) {
       Error(Code::kInternal, "a record was refused: " + why, EIO));
 }
 
+void Tree::Impl::drop_pending() {
+  if (auto drops = std::exchange(pending_drops_, {}); !drops.empty())
+    if (!append({DropRecord{drops}})) pending_drops_ = std::move(drops);
+}
+
 Result<const Held*> Tree::Impl::held_now(NodeId id) const {
   const Live* live = get(id);
   const Held* node = live != nullptr ? state_.find(live->serial) : nullptr;
@@ -105,7 +110,7 @@ bool Tree::Impl::has_room(uint64_t bytes, bool writeback) const {
   uint64_t limit = quota_.bytes;
   if (limit == UINT64_MAX) return true;
   if (writeback) limit += std::min(quota_.reserve, UINT64_MAX - limit);
-  uint64_t used = state_.live_bytes();
+  uint64_t used = state_.live_bytes() + state_.beside().bytes;
   return used <= limit && bytes <= limit - used;
 }
 
@@ -116,29 +121,24 @@ Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
 }
 
 Status Tree::Impl::charge_inode() const {
-  if (state_.nodes().size() <= quota_.inodes) return {};
+  if (state_.nodes().size() + state_.beside().names <= quota_.inodes) return {};
   ++refused_nodes_;
   return fail_errno(ENOSPC);
 }
 
-// Every change adds all that the node has then, so the sum only grows; when it
-// comes to the bound, what is there is counted, at most once a second.
-Status Tree::Impl::charge_beside(uint64_t bytes) {
-  if (bytes == 0) return {};
-  const time_t now = sys::coarse_now().tv_sec;
-  if (beside_ + bytes > kMostBeside && beside_counted_ != now) {
-    beside_counted_ = now;
-    beside_ = 0;
-    for (const auto& [serial, node] : state_.nodes())
-      if (!node->is_dead() || by_serial_.contains(serial))  // else it is to go
-        beside_ += node->target.size() + size_of(node->xattrs);
-  }
-  if (beside_ + bytes > kMostBeside) {
-    ++refused_bytes_;
-    return fail_errno(ENOSPC);
-  }
-  beside_ += bytes;
-  return {};
+// What nodes carry beside their content grows from `before` to `after` bytes.
+Status Tree::Impl::charge_beside(uint64_t before, uint64_t after) {
+  if (after <= before) return {};
+  const uint64_t more = after - before;
+  auto fits = [&] {
+    return has_room(more, false) && state_.beside().bytes + more <= kMostBeside;
+  };
+  if (fits()) return {};
+  // What nobody has open any more still counts.
+  drop_pending();
+  if (fits()) return {};
+  ++refused_bytes_;
+  return fail_errno(ENOSPC);
 }
 
 // The directories of the other names of a file that the kernel knows: these it

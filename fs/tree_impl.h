@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <thread>
 #include <unordered_map>
@@ -36,9 +37,10 @@ using BodyPtr = std::shared_ptr<FileBody>;
 std::set<uint32_t> generations_of(const std::vector<Mark>& marks);
 
 inline constexpr uint64_t kReclaimAt = 16u << 20;     // dead bytes worth a sync
+inline constexpr size_t kReclaimRanges = 1u << 16;    // the same, if small
 inline constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
-// Extended attributes and targets of symlinks are kept in memory: no quota
-// makes them more than this in all.
+// Extended attributes and targets of symlinks are kept in memory: whatever the
+// quota, they are not more than this in all.
 inline constexpr uint64_t kMostBeside = 256u << 20;
 
 struct Live {
@@ -162,6 +164,8 @@ struct Tree::Impl {
   bool find_other_name(NodeId id, const Identity& identity);
   Result<Fd> lower_open(NodeId id, int flags);
   Result<FdHandle> lower_file(const NodeView& view);
+  // A rollback or a commit came since the view was taken.
+  bool is_overtaken(const NodeView& view) const;
   void note_drift(NodeId id, std::string what);
 
   // --- changes of the lower (tree_watch.cc); no lock held ---
@@ -171,6 +175,9 @@ struct Tree::Impl {
             std::vector<Invalidation>& out);
   void look_at_held(Serial serial, const Result<sys::Stat>& st,
                     std::vector<Invalidation>& out);
+  void look_at_base(Serial serial, std::vector<Invalidation>& out);
+  std::set<Serial> held_in_sight() const;  // with mutex_ held
+  Serial serial_of(NodeId id) const;       // takes it
 
   // --- holding (tree_hold.cc); no lock held ---
   Status hold(NodeId id);
@@ -205,9 +212,10 @@ struct Tree::Impl {
   Status writable() const;
   bool has_room(uint64_t bytes, bool writeback) const;
   Status charge(uint64_t bytes, bool writeback) const;
-  Status charge_inode() const;
-  // The same for what nodes carry beside their content.
-  Status charge_beside(uint64_t bytes);
+  Status charge_inode() const;  // or a further name of one
+  Status charge_beside(uint64_t before, uint64_t after);
+  // What nobody has open any more dies with a record that says so.
+  void drop_pending();
 
   // --- attributes (tree_attr.cc); no lock held ---
   // `lower`: attributes of the lower file that were just asked for, or null.
@@ -296,7 +304,9 @@ struct Tree::Impl {
   // --- timeline (tree_time.cc) ---
   Status check_mark(Position at) const;
   Result<State> state_at(Position at);
-  size_t commits_since(Position at) const;        // with mutex_ held
+  size_t commits_since(Position at) const;  // with mutex_ held
+  std::optional<Mark> told_before(Position reviewed,
+                                  const ToldBy& told) const;  // the same
   bool was_rolled_back(Position reviewed) const;  // with mutex_ held
   Status write_state(Journal& journal, const State& state);
   // With mutex_ held exclusively: the journal goes on in a new generation, with
@@ -337,6 +347,8 @@ struct Tree::Impl {
                              uint64_t offset, int whence);
   Status read_pieces(const FileBody& body, NodeId id, uint64_t offset,
                      std::span<std::byte> out);
+  Result<size_t> read_once(NodeId node, uint64_t offset,
+                           std::span<std::byte> out);
   Status read_segment(uint32_t segment, uint64_t at, std::span<std::byte> out,
                       bool check);
   Status check_seals(uint32_t segment, uint64_t at, size_t length);
@@ -403,10 +415,6 @@ struct Tree::Impl {
   std::atomic<uint64_t> reclaims_ = 0;  // how often any were
   uint64_t crumbs_ = 0;  // dead and not given back; by work_mutex_
   uint64_t name_memory_ = 0;
-  // Of charge_beside(): all that there may be, and when that was counted, in
-  // seconds; -1: not yet.
-  uint64_t beside_ = kMostBeside;
-  time_t beside_counted_ = -1;
 
   // --- slow work (tree_pool.cc); no lock held ---
   void start_pool();

@@ -31,6 +31,17 @@ Error damage_of(Tree::Impl& t, NodeId id, Error error) {
   return std::move(error).context(path);
 }
 
+// Kept with the file, and told: whoever had it mapped is to end.
+void tell_lost(Tree::Impl& t, NodeId id) {
+  t.note_drift(id, "stores through a mapping were lost: no room was left");
+  std::string path;
+  {
+    std::shared_lock lock(t.mutex_);
+    if (const Live* live = t.get(id)) path = t.draft_path(*live).value_or("");
+  }
+  if (Observer* observer = t.observer_) observer->lost(path);
+}
+
 }  // namespace
 
 Status Tree::Impl::read_segment(uint32_t segment, uint64_t at,
@@ -113,17 +124,27 @@ Status Tree::Impl::read_pieces(const FileBody& body, NodeId id, uint64_t offset,
   return {};
 }
 
+// ESTALE: a rollback or a commit came between the look at the node and the one
+// at the real tree.
 Result<size_t> Tree::read(NodeId node, uint64_t offset,
                           std::span<std::byte> out) {
-  Impl& t = *impl_;
+  constexpr int kTries = 16;
+  for (int left = kTries;; --left) {
+    auto got = impl_->read_once(node, offset, out);
+    if (got || got.error().err() != ESTALE || left == 0) return got;
+  }
+}
+
+Result<size_t> Tree::Impl::read_once(NodeId node, uint64_t offset,
+                                     std::span<std::byte> out) {
   NodeView view;
   {
-    std::shared_lock lock(t.mutex_);
-    view = TRY(t.view_of(node));
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(node));
     if (view.rule == Rule::kMask) {
-      const Live* live = t.get(node);
+      const Live* live = get(node);
       std::string_view text =
-          t.options_.rules->mask_content(t.lower_path(*live).value_or(""));
+          options_.rules->mask_content(lower_path(*live).value_or(""));
       if (offset >= text.size()) return 0;
       text = text.substr(offset, out.size());
       std::memcpy(out.data(), text.data(), text.size());
@@ -134,21 +155,21 @@ Result<size_t> Tree::read(NodeId node, uint64_t offset,
   if (S_ISDIR(view.mode)) return fail_errno(EISDIR);
   if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
   if (!view.body) {
-    FdHandle fd = TRY(t.lower_file(view));
+    FdHandle fd = TRY(lower_file(view));
     size_t got = TRY(sys::pread_full(fd->get(), out, offset));
-    t.read_bytes_ += got;
+    read_bytes_ += got;
     return got;
   }
   std::shared_lock io(view.body->io);
   uint64_t size = view.body->map.size();
   if (offset >= size) return 0;
   out = out.first(std::min<uint64_t>(out.size(), size - offset));
-  Status got = t.read_pieces(*view.body, node, offset, out);
+  Status got = read_pieces(*view.body, node, offset, out);
   io.unlock();
   if (!got && got.error().code() == Code::kCorrupt)
-    return std::unexpected(damage_of(t, node, std::move(got).error()));
+    return std::unexpected(damage_of(*this, node, std::move(got).error()));
   TRY(std::move(got));
-  t.read_bytes_ += out.size();
+  read_bytes_ += out.size();
   return out.size();
 }
 
@@ -191,8 +212,7 @@ Result<size_t> Tree::write(NodeId node, uint64_t offset,
   if (done || !flags.writeback || !is_full(done.error())) return done;
   // Nobody waits for this page who could be told.
   if (make_room()) done = put();
-  if (!done && is_full(done.error()))
-    t.note_drift(node, "stores through a mapping were lost: no room was left");
+  if (!done && is_full(done.error())) tell_lost(t, node);
   return done;
 }
 

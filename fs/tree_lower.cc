@@ -42,6 +42,7 @@ Result<Fd> open_where_shown(Tree::Impl& t, NodeId id, std::string_view origin,
 // An O_PATH fd of the directory's lower side. ENOENT: it has none (any more).
 Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
   if (FdHandle fd = dir_fds_.find(id)) return fd;
+  FdCache::Opening opening(dir_fds_, id);
   std::string path;
   Identity identity;
   bool follow = false;  // a pin stands for whatever directory has its name
@@ -70,7 +71,7 @@ Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
   if (!fd || !(identity_of(TRY(sys::fstat(fd->get()))) == identity))
     if (auto there =
             open_where_shown(*this, id, path, identity, O_PATH | O_DIRECTORY))
-      return dir_fds_.put(id, std::move(*there));
+      return dir_fds_.put(opening, std::move(*there));
   if (!fd) {
     note_drift(id, "the directory is gone from the real tree");
     return fail_errno(ENOENT);
@@ -80,7 +81,7 @@ Result<FdHandle> Tree::Impl::lower_dir(NodeId id) {
     note_drift(id, "another directory stands here in the real tree");
     if (!follow) return fail_errno(ENOENT);
   }
-  return dir_fds_.put(id, std::move(*fd));
+  return dir_fds_.put(opening, std::move(*fd));
 }
 
 Result<sys::Stat> Tree::Impl::lower_child(NodeId dir, const std::string& name) {
@@ -214,6 +215,7 @@ Result<sys::Stat> Tree::Impl::lower_stat_once(const NodeView& view) {
 
 Result<FdHandle> Tree::Impl::lower_file(const NodeView& view) {
   if (FdHandle fd = file_fds_.find(view.id)) return fd;
+  FdCache::Opening opening(file_fds_, view.id);
   // O_NONBLOCK: should a FIFO have taken the name, the open must not hang.
   if (view.links && view.serial == 0) static_cast<void>(lower_stat(view));
   auto fd = lower_open(view.id, O_RDONLY | O_NONBLOCK);
@@ -221,16 +223,23 @@ Result<FdHandle> Tree::Impl::lower_file(const NodeView& view) {
     int err = fd.error().err();
     if (err == EACCES || err == EPERM)
       return std::unexpected(std::move(fd).error());
+    if (is_overtaken(view)) return fail_errno(ESTALE);
     note_drift(view.id, "the file is gone from the real tree");
     return std::unexpected(Error(Code::kDrift, "the lower file is gone", EIO));
   }
   sys::Stat st = TRY(sys::fstat(fd->get()));
   if (!(identity_of(st) == view.identity) || !S_ISREG(st.mode)) {
+    if (is_overtaken(view)) return fail_errno(ESTALE);
     note_drift(view.id, "the file was replaced in the real tree");
     return std::unexpected(
         Error(Code::kDrift, "the lower file was replaced", EIO));
   }
-  return file_fds_.put(view.id, std::move(*fd));
+  return file_fds_.put(opening, std::move(*fd));
+}
+
+bool Tree::Impl::is_overtaken(const NodeView& view) const {
+  std::shared_lock lock(mutex_);
+  return turns_ != view.turn;
 }
 
 // Kept with the node and told once; untouched nodes have no drift, they are

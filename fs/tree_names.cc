@@ -174,7 +174,7 @@ Result<Entry> Tree::Impl::create(NodeId parent, std::string_view name_view,
       if (held == nullptr) return fail_errno(ESTALE);
       if (!TRY(still_so(*held, name, target))) continue;
       TRY(charge_inode());
-      TRY(charge_beside(record.target.size() + size_of(record.xattrs)));
+      TRY(charge_beside(0, record.target.size() + size_of(record.xattrs)));
       record.serial = state_.next_serial();
       record.ino = kNewIno | state_.next_ino();
       record.parent = dir->serial;
@@ -287,6 +287,7 @@ Result<Entry> Tree::link(NodeId node, NodeId new_parent, std::string_view view,
       const Held* parent = t.state_.find(dir->serial);
       if (held == nullptr || parent == nullptr) return fail_errno(ESTALE);
       if (held->links.size() >= kMostLinks) return fail_errno(EMLINK);
+      TRY(t.charge_inode());
       if (!TRY(t.still_so(*parent, name, target))) continue;
       TRY(t.append({LinkRecord{.serial = live->serial,
                                .parent = dir->serial,

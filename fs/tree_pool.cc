@@ -140,9 +140,7 @@ bool Tree::make_room() {
   std::lock_guard one(t.work_mutex_);
   {
     std::unique_lock lock(t.mutex_);
-    // What nobody has open any more dies with a record that says so.
-    if (auto drops = std::exchange(t.pending_drops_, {}); !drops.empty())
-      if (!t.append({DropRecord{drops}})) t.pending_drops_ = std::move(drops);
+    t.drop_pending();
   }
   (void)t.reclaim(true);
   return t.reclaims_ != before;
@@ -290,7 +288,9 @@ Status Tree::Impl::reclaim(bool all) {
   std::vector<SegmentRange> ranges;
   {
     std::unique_lock lock(mutex_);
-    if (dead_.empty() || (!all && dead_bytes_ < kReclaimAt)) return {};
+    if (dead_.empty() ||
+        (!all && dead_bytes_ < kReclaimAt && dead_.size() < kReclaimRanges))
+      return {};
     ranges = std::exchange(dead_, {});
     dead_bytes_ = 0;
   }
@@ -330,7 +330,7 @@ bool Tree::Impl::is_checkpoint_due() const {
                     state_.deleted().size() * 250 + state_.marks().size() * 40;
   for (const auto& [segment, seals] : state_.seal_table())
     needed += seals.size() * 64;
-  if (beside_counted_ >= 0) needed += beside_;
+  needed += state_.beside().bytes;
   const uint64_t bytes = journal_->bytes() + older_bytes_;
   if (running_.empty() && bytes >= kCheckpointIdle && needed <= kMostIdle)
     return bytes / 3 >= needed / 2;

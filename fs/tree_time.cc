@@ -4,6 +4,7 @@
 // with a whole state or going on from an older one. Those stay for the marks
 // that they hold, and for the ones that go on from them.
 #include <algorithm>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -237,8 +238,6 @@ Result<Mark> Tree::rollback(Position to) {
 
 Result<Mark> Tree::Impl::note_rollback(Position to) {
   state_.set_generation(journal_->generation());
-  beside_ = kMostBeside;
-  beside_counted_ = -1;
   TRY(append({MarkRecord{Mark{.id = state_.next_mark(),
                               .kind = MarkKind::kRollback,
                               .position = 0,
@@ -346,6 +345,7 @@ void Tree::Impl::tell_went_back(const State::WentBack& what, bool names_at_once,
 // The name may lead elsewhere now: the kernel must ask again.
 void Tree::Impl::tell_name(const RelPath& path,
                            std::vector<Invalidation>& out) {
+  if (path.is_root()) return;  // it has no name
   const Held* dir = &state_.root();
   const RelPath parent = path.parent();
   for (std::string_view name : parent.components()) {
@@ -371,8 +371,28 @@ bool Tree::Impl::was_rolled_back(Position reviewed) const {
   return false;
 }
 
+// The mark of this commit, when its base map is in the journal.
+std::optional<Mark> Tree::Impl::told_before(Position reviewed,
+                                            const ToldBy& told) const {
+  if (told.id == 0) return std::nullopt;
+  const bool by_id = !state_.told().empty();
+  if (by_id && std::ranges::find(state_.told(), told.id) == state_.told().end())
+    return std::nullopt;
+  std::optional<Mark> found;
+  for (const Mark& mark : state_.marks())
+    if (mark.kind == MarkKind::kCommit &&
+        (by_id || (mark.position > reviewed &&
+                   std::tie(told.since.tv_sec, told.since.tv_nsec) <
+                       std::tie(mark.time.tv_sec, mark.time.tv_nsec))))
+      found = mark;
+  // It may have been let go since.
+  if (by_id && !found) found.emplace();
+  return found;
+}
+
 Result<Mark> Tree::commit_base(Position reviewed,
-                               std::span<const BaseChange> changes) {
+                               std::span<const BaseChange> changes,
+                               const ToldBy& told) {
   Impl& t = *impl_;
   TRY(t.writable());
   // Parents first: a new directory must have a base before what is in it. But
@@ -390,6 +410,7 @@ Result<Mark> Tree::commit_base(Position reviewed,
   {
     std::unique_lock no_write(t.epoch_);
     std::unique_lock lock(t.mutex_);
+    if (auto before = t.told_before(reviewed, told)) return *before;
     if (t.was_rolled_back(reviewed)) reviewed = 0;
     // The held names that the kernel may know.
     struct Before {
@@ -403,6 +424,9 @@ Result<Mark> Tree::commit_base(Position reviewed,
         for (const auto& [name, child] : dir->names)
           if (child != 0) shown.push_back({serial, name, child});
     std::vector<Record> records;
+    if (told.id != 0)
+      records.push_back(
+          ToldRecord{.follows = !sorted.empty(), .commits = {told.id}});
     for (size_t at = 0; at < sorted.size(); at += kBaseBatch) {
       size_t end = std::min(at + kBaseBatch, sorted.size());
       BaseMapRecord record{

@@ -170,8 +170,10 @@ class PathRules {
 };
 
 struct Quota {
-  uint64_t bytes = UINT64_MAX;   // live content held by the draft
-  uint64_t inodes = UINT64_MAX;  // nodes that the draft made or touched
+  // Live content held by the draft, extended attributes, targets of symlinks.
+  uint64_t bytes = UINT64_MAX;
+  // Nodes that the draft made or touched, and further names of them.
+  uint64_t inodes = UINT64_MAX;
   uint64_t reserve = 16u << 20;  // beyond `bytes`, for writeback alone
 };
 
@@ -179,6 +181,7 @@ struct Stats {
   uint64_t live_nodes = 0;      // in memory
   uint64_t touched_nodes = 0;   // journaled
   uint64_t held_bytes = 0;      // live content in segments
+  uint64_t beside_bytes = 0;    // of extended attributes and symlinks' targets
   uint64_t dead_bytes = 0;      // in segments, needed by nothing but marks
   uint64_t journal_bytes = 0;   // of the present generation
   uint64_t node_memory = 0;     // estimate, names included
@@ -230,6 +233,9 @@ class Observer {
   // Can be told kEveryName?
   virtual bool forgets_names() { return false; }
   virtual void drift(const DriftNote& note) = 0;
+  // Stores through a mapping of this file found no room and are gone. Told
+  // every time: no program can be. Empty: the file has no name any more.
+  virtual void lost(const std::string& path) { static_cast<void>(path); }
   virtual void denied(const Denial& denial) = 0;
 };
 

@@ -5,6 +5,22 @@
 #include "fs/tree_impl.h"
 
 namespace stoplog::fs {
+namespace {
+
+bool is_absent(const Error& error) {
+  return error.err() == ENOENT || error.err() == ENOTDIR ||
+         error.err() == ELOOP;
+}
+
+// Nothing need stand in the real tree at a name that the draft gave it.
+bool is_given(const Held& node, Serial dir, std::string_view name) {
+  for (const Link& link : node.links)
+    if (link.parent == dir && link.name == name)
+      return link.from != LinkFrom::kDerived;
+  return true;
+}
+
+}  // namespace
 
 // A file that was watched through its one directory has several names now:
 // what the kernel has of it may be older than the watch that it needs.
@@ -38,7 +54,7 @@ void Tree::Impl::look_at_held(Serial serial, const Result<sys::Stat>& st,
       return;
     }
     if (!st)
-      what = "removed in the real tree";
+      what = is_absent(st.error()) ? "removed in the real tree" : "";
     else if (!(identity_of(*st) == identity_of(*node->base)))
       what = "replaced in the real tree";
     else if (!node->is_dir() &&
@@ -53,10 +69,29 @@ void Tree::Impl::look_at_held(Serial serial, const Result<sys::Stat>& st,
   if (get(id) != nullptr) drop_if_idle(static_cast<Slot>(id));
 }
 
+// The same for one whose name may be the draft's: at its base's place.
+void Tree::Impl::look_at_base(Serial serial, std::vector<Invalidation>& out) {
+  NodeId id = 0;
+  {
+    std::unique_lock lock(mutex_);
+    const Held* node = state_.find(serial);
+    if (node == nullptr || !node->base || node->links.empty() ||
+        !state_.origin_of(*node))
+      return;
+    id = id_of(slot_of_held(*node));
+  }
+  auto fd = lower_open(id, O_PATH);
+  look_at_held(serial,
+               fd ? sys::fstat(fd->get())
+                  : Result<sys::Stat>(std::unexpected(std::move(fd).error())),
+               out);
+}
+
 void Tree::Impl::look(NodeId dir, const std::string& name,
                       std::vector<Invalidation>& out) {
   using Kind = Invalidation::Kind;
   Serial held = 0;
+  bool given = false;
   {
     std::shared_lock lock(mutex_);
     const Live* live = get(dir);
@@ -66,6 +101,8 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
       auto serial = node ? State::child(*node, name) : std::nullopt;
       if (serial == Serial{0}) return;  // gone in the draft, whatever comes
       held = serial.value_or(0);
+      const Held* child = held != 0 ? state_.find(held) : nullptr;
+      given = child != nullptr && is_given(*child, live->serial, name);
     }
   }
   auto st = lower_child(dir, name);
@@ -82,6 +119,7 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
                      .links = slots_[known].links});
     }
   }
+  if (held != 0 && given && !st) return;
   if (held != 0) return look_at_held(held, st, out);
   bool was_dir = false;
   {
@@ -112,6 +150,12 @@ void Tree::Impl::look(NodeId dir, const std::string& name,
   }
   // Cached fds beneath it lead to where it went.
   if (was_dir) dir_fds_.clear();
+}
+
+Serial Tree::Impl::serial_of(NodeId id) const {
+  std::shared_lock lock(mutex_);
+  const Live* live = get(id);
+  return live != nullptr ? live->serial : 0;
 }
 
 void Tree::lower_changed(NodeId dir, std::string_view name) {
@@ -145,12 +189,29 @@ void Tree::lower_changed(NodeId dir, std::string_view name) {
     }
     t.dir_fds_.drop(dir);
     for (const std::string& each : names) t.look(dir, each, out);
+    Serial itself = t.serial_of(dir);
+    if (itself > kRootSerial) t.look_at_base(itself, out);
   }
   out.push_back({.kind = Invalidation::Kind::kNode, .node = dir});
   if (Observer* observer = t.observer_) observer->invalidate(out);
 }
 
+// The draft's own names and nodes that watches would have told of: those that
+// the kernel knows, and what is in directories that it knows.
+std::set<Serial> Tree::Impl::held_in_sight() const {
+  std::set<Serial> seen;
+  for (const auto& [serial, slot] : by_serial_) {
+    const Held* node = state_.find(serial);
+    if (node == nullptr) continue;
+    if (serial != kRootSerial) seen.insert(serial);
+    for (const auto& [name, child] : node->names)
+      if (child != 0) seen.insert(child);
+  }
+  return seen;
+}
+
 void Tree::lower_changed_everywhere() {
+  using Kind = Invalidation::Kind;
   Impl& t = *impl_;
   std::vector<Invalidation> out;
   t.dir_fds_.clear();
@@ -159,19 +220,27 @@ void Tree::lower_changed_everywhere() {
     std::lock_guard leaf(t.listings_mutex_);
     t.listings_.clear();
   }
+  std::set<Serial> held;
   {
     std::shared_lock lock(t.mutex_);
+    auto expire = [&](Slot slot, Slot parent, const std::string& name) {
+      out.push_back({.kind = Kind::kExpire,
+                     .node = t.id_of(parent),
+                     .child = t.id_of(slot),
+                     .name = name});
+    };
     for (Slot slot = 1; slot < t.slots_.size(); ++slot) {
       const Live& live = t.slots_[slot];
       if (!live.used) continue;
-      out.push_back({.kind = Invalidation::Kind::kNode, .node = t.id_of(slot)});
-      if (live.named)
-        out.push_back({.kind = Invalidation::Kind::kExpire,
-                       .node = t.id_of(live.parent),
-                       .child = t.id_of(slot),
-                       .name = live.name});
+      out.push_back(
+          {.kind = Kind::kNode, .node = t.id_of(slot), .links = live.links});
+      if (live.named) expire(slot, live.parent, live.name);
     }
+    for (const auto& [slot, alias] : t.aliases_)
+      expire(slot, alias.parent, alias.name);
+    held = t.held_in_sight();
   }
+  for (Serial serial : held) t.look_at_base(serial, out);
   if (Observer* observer = t.observer_) observer->invalidate(out);
 }
 

@@ -139,7 +139,8 @@ Status Tree::setxattr(NodeId node, std::string_view name,
         std::vector<Record> records;
         TRY(put_xattr(now, {name, value, flags, acl ? &*acl : nullptr},
                       records));
-        TRY(t.charge_beside(size_of(now.xattrs)));
+        const Held* held = t.state_.find(now.serial);
+        TRY(t.charge_beside(size_of(held->xattrs), size_of(now.xattrs)));
         records.push_back(XattrRecord{.serial = now.serial,
                                       .xattrs = std::move(now.xattrs),
                                       .ctime = now.attr.ctime});

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 
 namespace stoplog::gate {
 namespace {
@@ -67,14 +68,14 @@ class Builder {
           !makes_way(plan_.items[i - 1], item) &&
           !makes_way(item, plan_.items[i - 1]))
         return fail(Code::kInternal, "two changes of {}",
-                    quote_name(item.path.str()));
+                    quote_name(shown_path(item.path)));
       Fate fate = fate_of(item);
       fates_.push_back(fate);
       bool leaves = fate == Fate::kRemove || fate == Fate::kRecreate ||
                     fate == Fate::kMove;
       if (leaves && !leaving_.insert(item.base_path()).second)
         return fail(Code::kInternal, "{} leaves twice",
-                    quote_name(item.base_path().str()));
+                    quote_name(shown_path(item.base_path())));
       if (fate == Fate::kCreate || fate == Fate::kRecreate ||
           fate == Fate::kMove)
         coming_.insert(item.path);
@@ -216,7 +217,7 @@ class Builder {
       if (item.fresh->is_file() && !item.content && !op.link_of &&
           !op.link_real)
         return fail(Code::kInternal, "no content for {}",
-                    quote_name(item.path.str()));
+                    quote_name(shown_path(item.path)));
       made.emplace(item.path, plan_.stage.size());
       plan_.stage.push_back(std::move(op));
     }
@@ -334,15 +335,16 @@ std::string to_text(const CommitPlan& plan) {
     if (op.link_of) link = ", link of " + plan.stage[*op.link_of].place;
     if (op.link_real)
       link = ", link of " +
-             quote_name(plan.items[*op.link_real].base_path().str());
-    text +=
-        fmt::format("stage {} {} ({}{})\n", op.place,
-                    quote_name(item.path.str()), describe(*item.fresh), link);
+             quote_name(shown_path(plan.items[*op.link_real].base_path()));
+    text += fmt::format("stage {} {} ({}{})\n", op.place,
+                        quote_name(shown_path(item.path)),
+                        describe(*item.fresh), link);
   }
   for (const SwitchOp& op : plan.ops) {
     text += fmt::format("{} ", name_of(op.kind));
-    if (op.kind == Kind::kMove) text += quote_name(op.from.str()) + " -> ";
-    text += quote_name(op.path.str());
+    if (op.kind == Kind::kMove)
+      text += quote_name(shown_path(op.from)) + " -> ";
+    text += quote_name(shown_path(op.path));
     if (op.kind == Kind::kTake || op.kind == Kind::kPut ||
         op.kind == Kind::kSwap)
       text += fmt::format(" ({}{})", op.slot, op.moving ? ", moving" : "");

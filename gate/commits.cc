@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <map>
 
 #include "base/dir.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
+#include "base/temp_sweep.h"
 #include "fs/beneath.h"
+#include "gate/name_in.h"
 
 namespace stoplog::gate {
 namespace {
@@ -109,6 +112,44 @@ Result<bool> has_commit(int state, const CommitMeta& meta) {
   return record->meta.id == meta.id;
 }
 
+namespace {
+
+constexpr const char* kWritten[] = {kCommitsDir, kKeptDir};
+
+// A small file that is not written under the lock of the root: who has that may
+// have taken the one in the making for one that was left.
+Status put_note(int commits, const std::string& name, std::string_view text) {
+  Status written = write_file(commits, name, text);
+  if (written || written.error().err() != ENOENT) return written;
+  return write_file(commits, name, text);
+}
+
+}  // namespace
+
+Status clear_unfinished(int state, const Disk& disk) {
+  for (const char* name : kWritten) {
+    auto dir = sys::openat(state, name, O_RDONLY | O_DIRECTORY);
+    if (!dir && dir.error().err() == ENOENT) continue;
+    if (!dir) return std::unexpected(dir.error());
+    for (const std::string& entry : TRY(list_names(dir->get(), "."))) {
+      if (!is_temp_name(entry)) continue;
+      Status gone = disk.unlinkat(dir->get(), entry);
+      if (!gone && gone.error().err() != ENOENT) return gone;
+    }
+  }
+  return {};
+}
+
+Status clear_unfinished(int state, int64_t idle) {
+  for (const char* name : kWritten) {
+    auto dir = sys::openat(state, name, O_RDONLY | O_DIRECTORY);
+    if (!dir && dir.error().err() == ENOENT) continue;
+    if (!dir) return std::unexpected(dir.error());
+    TRY(sweep_temp_files(dir->get(), idle));
+  }
+  return {};
+}
+
 Status write_commit(int state, const Disk& disk, const CommitRecord& record) {
   Fd dir = TRY(open_commits(state));
   return disk.write_file(dir.get(), record_name(record.meta.number),
@@ -163,7 +204,7 @@ void renumber(CommitRecord& record, const Disk& disk, int root) {
     const RelPath& path = record.items[i].path;
     auto dir = disk.open_dir(root, path.parent());
     if (!dir) continue;
-    auto look = disk.statat(dir->get(), std::string(path.name()));
+    auto look = disk.statat(dir->get(), name_in(path));
     const std::optional<sys::Stat> now = look ? *look : std::nullopt;
     if (now && now->ino == then->ino && fs::same_time(now->btime, then->btime))
       devices.emplace(then->dev, now->dev);
@@ -171,9 +212,16 @@ void renumber(CommitRecord& record, const Disk& disk, int root) {
   renumber(record.items, record.now, devices);
 }
 
+fs::CommitId commit_id(const CommitMeta& meta) {
+  Sha256Digest digest = sha256(fmt::format("{}\n{}", meta.id, meta.number));
+  fs::CommitId id = 0;
+  std::memcpy(&id, digest.data(), sizeof id);
+  return id;
+}
+
 Status note_rebased(int state, uint64_t number) {
   Fd dir = TRY(open_commits(state));
-  return write_file(dir.get(), fmt::format("{}{}", number, kRebasedSuffix), "");
+  return put_note(dir.get(), fmt::format("{}{}", number, kRebasedSuffix), "");
 }
 
 Result<std::vector<uint64_t>> not_rebased(int state, const std::string& draft) {
@@ -287,14 +335,14 @@ Result<Trimmed> trim_undo(int state, snapshot::ObjectStore& objects,
     }
   }
   if (!next.empty() || !named.empty())
-    TRY(write_file(dir.get(), kNextFile, next));
+    TRY(put_note(dir.get(), kNextFile, next));
   return trimmed;
 }
 
 Status forget_commit(int state, uint64_t number) {
   Fd dir = TRY(open_commits(state));
   uint64_t next = TRY(next_commit_number(state));
-  TRY(write_file(dir.get(), kLastFile, std::to_string(next - 1)));
+  TRY(put_note(dir.get(), kLastFile, std::to_string(next - 1)));
   TRY(sys::unlinkat(dir.get(), record_name(number)));
   (void)sys::unlinkat(dir.get(), fmt::format("{}{}", number, kRebasedSuffix));
   return {};

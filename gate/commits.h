@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fs/told.h"
 #include "gate/disk.h"
 #include "gate/record.h"
 #include "snapshot/objects.h"
@@ -25,6 +26,11 @@ Result<uint64_t> next_commit_number(int state);
 Result<bool> has_commit(int state, const CommitMeta& meta);
 // Not synced: the caller syncs it together with the pack.
 Status write_commit(int state, const Disk& disk, const CommitRecord& record);
+// Records that were being written by one that died, before they had a name.
+// With the lock of the workspace's root, under which they are written.
+Status clear_unfinished(int state, const Disk& disk);
+// The same of what nobody has written to for this many seconds, without it.
+Status clear_unfinished(int state, int64_t idle);
 // This attempt, when it is on record, never was; not synced, either.
 Status withdraw_commit(int state, const Disk& disk, const CommitMeta& meta);
 // Items that were left as they are were not committed.
@@ -34,6 +40,8 @@ void drop_left_items(CommitRecord& record, const std::set<RelPath>& left);
 // what still stands where the commit put it.
 void renumber(CommitRecord& record, const Disk& disk, int root);
 
+// What the draft knows it by.
+fs::CommitId commit_id(const CommitMeta& meta);
 // A commit whose base map the draft's journal has taken is noted as such; the
 // others are what a draft must still learn when it is opened again.
 Status note_rebased(int state, uint64_t number);

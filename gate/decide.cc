@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "diff/canonical.h"
 #include "diff/content_hash.h"
 #include "diff/select.h"
@@ -235,7 +236,9 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
         continue;
       }
       if (change.ignored && request.all && !request.include_ignored) {
-        report.ignored.push_back(change.path);
+        const auto& state = change.after ? change.after : change.before;
+        if (!state || state->type != fs::Type::kDir)
+          report.ignored.push_back(change.path);
         continue;
       }
     }
@@ -248,7 +251,7 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
   for (size_t i = 0; i < used.size(); ++i)
     if (!used[i])
       return fail(Code::kUsage, "nothing changed at {}",
-                  quote_name(request.paths[i].str()));
+                  quote_name(shown_path(request.paths[i])));
   return report;
 }
 
@@ -285,14 +288,14 @@ Result<std::vector<RelPath>> reject(Plan& plan, const diff::ChangeSet& set,
   for (size_t i = 0; i < used.size(); ++i)
     if (!used[i])
       return fail(Code::kUsage, "nothing changed at {}",
-                  quote_name(request.paths[i].str()));
+                  quote_name(shown_path(request.paths[i])));
   return rejected;
 }
 
 Result<diff::TextDiff> text_of(const diff::Change& change) {
   if (!is_text(change))
     return fail(Code::kUnsupported, "{} has no lines to choose from",
-                quote_name(change.path.str()));
+                quote_name(shown_path(change.path)));
   auto read =
       [](const std::optional<fs::NodeState>& state) -> Result<std::string> {
     if (!state || !state->content) return std::string();
@@ -338,7 +341,7 @@ Result<std::vector<size_t>> approved_edits(const Decision& decision,
     if (found == here.end())
       return fail(Code::kDrift,
                   "a part of {} that was approved is not there any more",
-                  quote_name(decision.path.str()));
+                  quote_name(shown_path(decision.path)));
     chosen.push_back(found->second);
   }
   std::sort(chosen.begin(), chosen.end());
@@ -376,7 +379,7 @@ Status decide_edits(Plan& plan, const diff::Change& change,
   for (size_t edit : request.edits) {
     if (edit >= verdicts.size())
       return fail(Code::kInternal, "no edit {} in {}", edit,
-                  quote_name(change.path.str()));
+                  quote_name(shown_path(change.path)));
     verdicts[edit] = request.verdict;
     Sha256Digest words = edit_text_digest(text, edit);
     std::erase_if(plan.rejected, [&](const RejectedEdit& known) {
@@ -421,7 +424,7 @@ std::string rejections_text(const Plan& plan) {
     bool whole =
         decision.edits.empty() && decision.verdict == Verdict::kRejected;
     if (!parts && !whole) continue;
-    text += fmt::format("{}{}: {}\n", quote_name(decision.path.str()),
+    text += fmt::format("{}{}: {}\n", quote_name(shown_path(decision.path)),
                         parts ? " (in part)" : "",
                         decision.reason.empty()
                             ? "rejected"

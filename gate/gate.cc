@@ -8,12 +8,14 @@
 #include <set>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "base/sys_file.h"
 #include "fs/beneath.h"
 #include "gate/git_paths.h"
 #include "gate/git_rule.h"
 #include "gate/git_undo.h"
 #include "gate/merge.h"
+#include "gate/name_in.h"
 #include "gate/select_items.h"
 #include "gate/stored_content.h"
 
@@ -56,8 +58,9 @@ Result<Item> reversed(const Item& item, StoredContents& contents) {
   back.detach = item.detach;
   back.rest_held = item.rest_held;
   if (back.fresh && back.fresh->is_file() && item.has_preimage())
-    back.content = TRY_CTX(contents.of(*back.fresh->sha256, back.fresh->size),
-                           "the old content of " + quote_name(back.path.str()));
+    back.content =
+        TRY_CTX(contents.of(*back.fresh->sha256, back.fresh->size),
+                "the old content of " + quote_name(shown_path(back.path)));
   return back;
 }
 
@@ -66,7 +69,7 @@ Result<bool> still_stands(const Disk& disk, int root, const Item& item) {
   auto dir = disk.open_dir(root, item.path.parent());
   if (!dir && fs::is_absence(dir.error())) return false;
   if (!dir) return std::unexpected(dir.error());
-  auto now = TRY(disk.look(dir->get(), std::string(item.path.name()), true));
+  auto now = TRY(disk.look(dir->get(), name_in(item.path), true));
   return now && difference(*item.old, now->node).empty();
 }
 
@@ -193,7 +196,7 @@ class Links {
     auto [first, is_new] = first_.emplace(key(item), back.path);
     if (!is_new) back.link_to = first->second;
     if (item.has_preimage() && names_[key(item)] < item.old_stat->nlink)
-      notes.push_back(quote_name(back.path.str()) +
+      notes.push_back(quote_name(shown_path(back.path)) +
                       " had other names, which the commit did not touch, and "
                       "is a file of its own now");
   }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
 #include "diff/git_sort.h"
@@ -174,9 +175,9 @@ void GitRule::tame(std::vector<Item>& items, size_t first) {
     if (!item.fresh) return false;
     fs::Type type = item.fresh->type;
     if (type != fs::Type::kFile && type != fs::Type::kDir) {
-      notes_.push_back(
-          fmt::format("{} is a {} and was left", quote_name(item.path.str()),
-                      type == fs::Type::kSymlink ? "link" : "special file"));
+      notes_.push_back(fmt::format(
+          "{} is a {} and was left", quote_name(shown_path(item.path)),
+          type == fs::Type::kSymlink ? "link" : "special file"));
       return true;
     }
     // Access lists of a directory hold for all that git makes in it.
@@ -185,7 +186,7 @@ void GitRule::tame(std::vector<Item>& items, size_t first) {
     mode_t mode = tame_mode(*item.fresh, item.old);
     if (mode == item.fresh->mode) return false;
     notes_.push_back(fmt::format("{}: mode {:04o} instead of {:04o}",
-                                 quote_name(item.path.str()), mode,
+                                 quote_name(shown_path(item.path)), mode,
                                  item.fresh->mode));
     item.fresh->mode = mode;
     item.rest_held = true;
@@ -200,13 +201,22 @@ Status GitRule::prepare(std::vector<Item>& items,
   const size_t first = items.size();
   if (is_whole()) {
     for (const diff::Change& part : row_.git->parts)
-      if (!is_rebuilt(part)) items.push_back(TRY(item_of(part)));
+      if (!is_rebuilt(part)) {
+        auto item =
+            relative(part.path) == "index" ? index_item(part) : item_of(part);
+        if (item)
+          items.push_back(std::move(*item));
+        else if (item.error().code() == Code::kInvalid)
+          notes_.push_back(item.error().text() + " and was left");
+        else
+          return std::unexpected(std::move(item.error()));
+      }
     tame(items, first);
     return {};
   }
   auto top = TRY(real(row_.path));
   if (!top || !top->node.is_dir())
-    return fail(Code::kDrift, "{} is gone", quote_name(row_.path.str()));
+    return fail(Code::kDrift, "{} is gone", quote_name(shown_path(row_.path)));
   owner_ = top->node;
   owner_.mtime = Clock::real().now();
 
@@ -342,11 +352,36 @@ Status GitRule::prepare_index(std::vector<Item>& items,
                             TRY(format_beneath(root_, row_.path)));
   if (!delta) return left("cannot be read");
   if (delta->any()) return left("has other entries in the real repository");
-  Item item = TRY(item_of(part));
+  auto item = index_item(part);
+  if (!item) return left("cannot be read");
   auto old = TRY(real(part.path));
-  item.old = old ? std::optional(old->node) : std::nullopt;
-  items.push_back(std::move(item));
+  item->old = old ? std::optional(old->node) : std::nullopt;
+  items.push_back(std::move(*item));
   return {};
+}
+
+// Of an index the entries are what was compared; the rest is made again by git.
+Result<Item> GitRule::index_item(const diff::Change& part) {
+  Item item = TRY(item_of(part));
+  if (!item.fresh || !item.fresh->is_file() || !part.after->content)
+    return item;
+  std::string bytes =
+      TRY(diff::read_content(*part.after->content, diff::kIndexLimit));
+  auto made = [&](diff::ObjectFormat format) {
+    return diff::index_without_extras(bytes, format);
+  };
+  if (!is_whole())
+    return text_item(part.path, item.old, *item.fresh,
+                     TRY(made(TRY(format_beneath(root_, row_.path)))));
+  // A new repository's format is in its configuration, which is another row:
+  // the index is of the one format in which it can be read.
+  auto one = made(diff::ObjectFormat::kSha1);
+  auto other = made(diff::ObjectFormat::kSha256);
+  if (one.has_value() == other.has_value())
+    return fail(Code::kInvalid, "the index of {} cannot be read",
+                quote_name(row_.path.str()));
+  return text_item(part.path, item.old, *item.fresh,
+                   std::move(one ? *one : *other));
 }
 
 Status GitRule::prepare_plain(std::vector<Item>& items,
@@ -371,7 +406,7 @@ Status GitRule::prepare_plain(std::vector<Item>& items,
   const auto& others = row_.git->others;
   if (!is_base &&
       std::find(others.begin(), others.end(), part.path) != others.end())
-    notes_.push_back(quote_name(part.path.str()) +
+    notes_.push_back(quote_name(shown_path(part.path)) +
                      " changed in the real repository and was left");
   return {};
 }

@@ -58,6 +58,7 @@ class GitRule {
   Result<Loose> loose_beneath(const std::string& name) const;
   Status prepare_index(std::vector<Item>& items, const diff::Change& part,
                        const std::set<RelPath>& unlocked);
+  Result<Item> index_item(const diff::Change& part);
   Status prepare_plain(std::vector<Item>& items, const diff::Change& part);
   Status add_parents(std::vector<Item>& items);
   void tame(std::vector<Item>& items, size_t first);

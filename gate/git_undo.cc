@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "base/strings.h"
 #include "diff/content_hash.h"
 #include "diff/git_object.h"
@@ -133,7 +134,7 @@ Result<bool> GitUndo::follow_index(Item& item,
       return true;
     }
   }
-  notes.push_back(quote_name(item.path.str()) +
+  notes.push_back(quote_name(shown_path(item.path)) +
                   " has other entries now and was left");
   return false;
 }
@@ -230,7 +231,7 @@ Status GitUndo::bring_back(std::vector<Item>& items, Item ref) const {
   }
   if (at->fresh || !at->old || !at->old->is_dir())
     return fail(Code::kDrift, "{} has other content now",
-                quote_name(ref.path.str()));
+                quote_name(shown_path(ref.path)));
   if (TRY(real(ref.path))) ref.old = at->old;
   *at = std::move(ref);
   return {};
@@ -245,7 +246,7 @@ Status GitUndo::drop_packed(std::vector<Item>& items) {
     // Written by this undo as well, or gone just now.
     if (!now || std::ranges::find(items, path, &Item::path) != items.end())
       return fail(Code::kDrift, "{} has other content now",
-                  quote_name(path.str()));
+                  quote_name(shown_path(path)));
     items.push_back(text_item(path, now->node, now->node, std::move(*text)));
   }
   return {};

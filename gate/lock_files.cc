@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "fs/beneath.h"
 #include "gate/pending.h"
 
@@ -55,13 +56,13 @@ Status take_locks(const Ground& ground, const Disk& disk, Pending& pending,
     if (!dir && fs::is_absence(dir.error())) continue;
     if (!dir)
       return std::unexpected(
-          std::move(dir.error()).context(quote_name(path.str())));
+          std::move(dir.error()).context(quote_name(shown_path(path))));
     for (int i = 0;; ++i) {
       Status made = make_lock(disk, dir->get(), std::string(path.name()));
       if (made) break;
       if (made.error().err() != EEXIST)
         return std::unexpected(
-            std::move(made.error()).context(quote_name(path.str())));
+            std::move(made.error()).context(quote_name(shown_path(path))));
       if (i == kLockTries) {
         unlocked.insert(path);
         break;

@@ -6,9 +6,11 @@
 #include <set>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "diff/content_hash.h"
 #include "diff/git_library.h"
 #include "diff/hunks.h"
+#include "gate/name_in.h"
 #include "gate/verify.h"
 #include "snapshot/content_digest.h"
 
@@ -37,7 +39,7 @@ struct Real {
 Result<Real> real_file(int root, const RelPath& path) {
   auto state = TRY(fs::state_beneath(root, path));
   if (!state || !state->content)
-    return fail(Code::kDrift, "{} is gone", quote_name(path.str()));
+    return fail(Code::kDrift, "{} is gone", quote_name(shown_path(path)));
   std::string text = TRY(diff::read_content(*state->content, kMergeLimit));
   state->content = snapshot::memory_content(text);
   state->size = text.size();
@@ -111,8 +113,7 @@ Result<diff::ChangeSet> merge_drifted(const Disk& disk, int root,
     }
     auto dir = disk.open_dir(root, item.path.parent());
     std::optional<Standing> now;
-    if (dir)
-      now = TRY(disk.look(dir->get(), std::string(item.path.name()), true));
+    if (dir) now = TRY(disk.look(dir->get(), name_in(item.path), true));
     // What is held would then take the real edits back.
     if (item.rest_held) {
       refuse(drift.what + ", and was not approved whole: cannot be merged");

@@ -9,12 +9,15 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/shown_path.h"
+#include "base/temp_sweep.h"
 #include "fs/beneath.h"
 #include "gate/aside.h"
 #include "gate/clearing.h"
 #include "gate/commits.h"
 #include "gate/dir_times.h"
 #include "gate/guard.h"
+#include "gate/name_in.h"
 #include "gate/preimages.h"
 #include "snapshot/content_digest.h"
 
@@ -40,8 +43,7 @@ Result<Pending> Pending::open(int state, const Disk& disk) {
   Fd dir = TRY(disk.openat(state, kPendingDir, O_RDONLY | O_DIRECTORY));
   // Records that were being written by one that died, before they had a name.
   for (const std::string& name : TRY(list_names(dir.get(), ".")))
-    if (name.starts_with(".stoplog-") && name.ends_with(".tmp"))
-      TRY(disk.unlinkat(dir.get(), name));
+    if (is_temp_name(name)) TRY(disk.unlinkat(dir.get(), name));
   return Pending(std::move(dir), disk);
 }
 
@@ -132,7 +134,7 @@ Result<std::optional<sys::Stat>> settled(const Ground& ground, const Disk& disk,
                                          const RelPath& path) {
   auto dir = disk.open_dir(ground.root, path.parent());
   if (!dir) return std::nullopt;
-  auto stat = TRY(disk.statat(dir->get(), std::string(path.name())));
+  auto stat = TRY(disk.statat(dir->get(), name_in(path)));
   if (!stat || stat->nlink < 2 || S_ISDIR(stat->mode)) return stat;
   auto names = staged.find({stat->dev, stat->ino});
   if (names != staged.end())
@@ -253,7 +255,7 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
   std::vector<std::optional<Left>> lefts(record.ops.size());
   for (size_t i = record.ops.size(); i-- > 0;)
     lefts[i] = TRY_CTX(switcher.revert(record.ops[i]),
-                       quote_name(record.ops[i].op.path.str()));
+                       quote_name(shown_path(record.ops[i].op.path)));
   return end_roll_back(ground, disk, pending, record, stages, switcher,
                        std::move(lefts));
 }

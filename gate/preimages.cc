@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "base/shown_path.h"
 #include "gate/guard.h"
 #include "snapshot/content_digest.h"
 #include "snapshot/object_codec.h"
@@ -80,7 +81,7 @@ class Packer {
     return fail(Code::kDrift,
                 "the real tree is not what the draft saw: {} was saved by "
                 "another program during the commit",
-                quote_name(live.op.path.str()));
+                quote_name(shown_path(live.op.path)));
   }
 
   Status encode(snapshot::ObjectEncoder& encoder, size_t i) {

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/hash.h"
+#include "base/shown_path.h"
 #include "gate/bytes.h"
 #include "gate/git_paths.h"
 
@@ -298,7 +299,7 @@ Status finished(const Reader& r, bool valid, std::string_view magic) {
 }  // namespace
 
 std::string Left::text() const {
-  std::string sentence = quote_name(path.str()) + " " + why;
+  std::string sentence = quote_name(shown_path(path)) + " " + why;
   if (kept)
     sentence += "; its other content is object " + hex(*kept) +
                 " (`stoplog cat object:ID`)";

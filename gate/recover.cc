@@ -8,11 +8,13 @@
 #include "base/dir.h"
 #include "base/escape.h"
 #include "base/interrupt.h"
+#include "base/shown_path.h"
 #include "fs/beneath.h"
 #include "gate/aside.h"
 #include "gate/clearing.h"
 #include "gate/commits.h"
 #include "gate/dir_times.h"
+#include "gate/name_in.h"
 #include "gate/pending.h"
 #include "gate/preimages.h"
 
@@ -55,7 +57,7 @@ class Renumbering {
     for (const RelPath* path : {&live.op.path, &item.path, &item.base_path()}) {
       auto dir = disk_.open_dir(root_, path->parent());
       if (!dir) continue;
-      if (auto now = TRY(disk_.statat(dir->get(), std::string(path->name()))))
+      if (auto now = TRY(disk_.statat(dir->get(), name_in(*path))))
         places.push_back(*now);
     }
     // First as it was: an overlay that copies a file up gives it another time
@@ -142,7 +144,7 @@ Result<RecoverReport> bring_to_end(const Ground& ground, const Disk& disk,
   std::vector<std::optional<Left>> lefts;
   for (const LiveOp& live : record.ops)
     lefts.push_back(
-        TRY_CTX(switcher.advance(live), quote_name(live.op.path.str())));
+        TRY_CTX(switcher.advance(live), quote_name(shown_path(live.op.path))));
   Clearing clearing(ground, disk, record, stages, switcher);
   TRY(clearing.settle_all(std::move(lefts)));
   std::set<RelPath> untouched;
@@ -207,6 +209,7 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk,
   if (!dir && dir.error().err() == ENOENT) return RecoverReport{};
   if (!dir) return std::unexpected(dir.error());
   Pending pending = TRY(Pending::open(ground.state, disk));
+  TRY(clear_unfinished(ground.state, disk));
   auto intent = TRY(pending.intent());
   auto record = TRY(pending.switched());
   if (!intent && !record) {

@@ -5,7 +5,10 @@
 #include <map>
 
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "diff/content_hash.h"
+#include "diff/git_meta.h"
+#include "diff/risk_attributes.h"
 #include "gate/decide.h"
 #include "snapshot/content_digest.h"
 
@@ -18,7 +21,7 @@ std::string listed(const std::vector<RelPath>& paths) {
   constexpr size_t kShown = 20;
   std::string text;
   for (size_t i = 0; i < paths.size() && i < kShown; ++i)
-    text += (i > 0 ? ", " : "") + quote_name(paths[i].str());
+    text += (i > 0 ? ", " : "") + quote_name(shown_path(paths[i]));
   if (paths.size() > kShown)
     text += fmt::format(" and {} more", paths.size() - kShown);
   return text;
@@ -35,7 +38,7 @@ class Selector {
 
   Result<Selection> run() {
     for (const Change& change : set_.changes)
-      TRY_CTX(consider(change), quote_name(change.path.str()));
+      TRY_CTX(consider(change), quote_name(shown_path(change.path)));
     // What was approved and is no change any more was taken back by the agent.
     for (const Decision& decision : plan_.decisions)
       if (Plan::approves(decision) && set_.find(decision.path) == nullptr)
@@ -50,6 +53,7 @@ class Selector {
           Error(Code::kRefused,
                 "dangers that were not approved by name: " + listed(dangers_))
               .with_hint("approve each by its path, or use --danger"));
+    TRY(check_carried());
     TRY(add_directories());
     TRY(check_whole());
     detach_groups();
@@ -80,7 +84,33 @@ class Selector {
     Item item = whole ? TRY(item_of(change)) : TRY(part_of(change, *decision));
     if (!decision->confirmed) tame(item);
     taken_.insert(item.path);
+    if (whole) whole_.insert(change.path);
     selection_.items.push_back(std::move(item));
+    return {};
+  }
+
+  // A commit of git's is taken whole: what it has and a person did not approve
+  // would be in the real repository, and be pushed from there.
+  Status check_carried() {
+    for (const Change* row : selection_.git) {
+      std::vector<RelPath> missing;
+      for (const std::string& name : row->git->carried) {
+        auto path = RelPath::parse(name);
+        const Change* change = path ? set_.find(*path) : nullptr;
+        if (change != nullptr && !whole_.contains(change->path))
+          missing.push_back(change->path);
+      }
+      if (!missing.empty())
+        return std::unexpected(
+            Error(Code::kRefused,
+                  fmt::format("commits or index of {} have what is not "
+                              "approved, or not as a whole: {}",
+                              quote_name(row->shown_path()), listed(missing)))
+                .with_hint(fmt::format(
+                    "approve these, too, or reject {}: git's commits come "
+                    "whole or not at all",
+                    quote_name(row->shown_path()))));
+    }
     return {};
   }
 
@@ -91,7 +121,7 @@ class Selector {
     selection_.notes.push_back(
         fmt::format("{}: mode {:04o} instead of {:04o}; approve it by name to "
                     "take all bits",
-                    quote_name(item.path.str()), mode, item.fresh->mode));
+                    quote_name(shown_path(item.path)), mode, item.fresh->mode));
     item.fresh->mode = mode;
     item.rest_held = true;
   }
@@ -150,9 +180,23 @@ class Selector {
     // An added directory that is a row of its own, but needed by another.
     for (const Change& change : set_.changes)
       if (change.kind == diff::Kind::kAdded && is_dir(change.after) &&
-          needed.contains(change.path) && !taken_.contains(change.path))
+          needed.contains(change.path) && !taken_.contains(change.path)) {
         TRY(take_directory(change, true));
+        leave_attributes(change, selection_.items.back());
+      }
     return {};
+  }
+
+  // Those that its row tells of were not approved: they stay held.
+  static void leave_attributes(const Change& change, Item& item) {
+    bool told = std::ranges::any_of(change.risks, [](const auto& risk) {
+      return std::ranges::any_of(
+          diff::attribute_rules(),
+          [&](const auto& rule) { return rule.code == risk.code; });
+    });
+    if (!told) return;
+    item.fresh->xattrs.clear();
+    item.rest_held = true;
   }
 
   // It comes or goes with what was approved, itself not by name.
@@ -277,6 +321,7 @@ class Selector {
   const diff::ChangeSet& set_;
   Selection selection_;
   std::set<RelPath> taken_;
+  std::set<RelPath> whole_;           // changes that are approved in all
   std::set<RelPath> places_, bases_;  // of what was approved, before and after
   std::vector<RelPath> stale_, dangers_;
 };

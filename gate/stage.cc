@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/shown_path.h"
 #include "fs/beneath.h"
 #include "fs/real.h"
 
@@ -26,7 +27,8 @@ std::string name_text(const std::string& place) {
 std::string where(const StagePlace& place) {
   if (place.in_state) return "cannot make the stage";
   return "cannot make the stage in " +
-         (place.dir.is_root() ? "the workspace" : quote_name(place.dir.str()));
+         (place.dir.is_root() ? "the workspace"
+                              : quote_name(shown_path(place.dir)));
 }
 constexpr size_t kRun = 32;
 bool is_top(const StageOp& op) {
@@ -56,7 +58,7 @@ Result<uint64_t> StageSet::mount_of(const RelPath& dir) {
     mount = TRY(mount_of(dir.parent()));
   } else {
     return std::unexpected(
-        std::move(fd.error()).context(quote_name(dir.str())));
+        std::move(fd.error()).context(quote_name(shown_path(dir))));
   }
   mounts_.emplace(dir, mount);
   return mount;
@@ -185,7 +187,7 @@ Result<Fd> StageSet::find_top(const StagePlace& place) {
   std::string hint = fmt::format(
       "mount it at {} again; if it is gone for good, `stoplog undo --give-up` "
       "takes back the rest",
-      quote_name(place.dir.str()));
+      quote_name(shown_path(place.dir)));
   auto waits = [&](const char* why) {
     std::string text = fmt::format(
         "a commit was interrupted, and what it was about to do is on a file "
@@ -199,7 +201,7 @@ Result<Fd> StageSet::find_top(const StagePlace& place) {
   if (!top)
     return std::unexpected(std::move(top.error())
                                .context("an interrupted commit waits for " +
-                                        quote_name(place.dir.str()))
+                                        quote_name(shown_path(place.dir)))
                                .with_hint(hint));
   if (place.dir.is_root()) return std::move(*top);
   sys::Stat stat = TRY(sys::fstat(top->get()));
@@ -297,7 +299,7 @@ void StageSet::note_missed(const Item& item,
                            const std::vector<std::string>& missed,
                            SwitchRecord& record) {
   for (const std::string& what : missed)
-    record.warnings.push_back(quote_name(item.path.str()) + ": " + what +
+    record.warnings.push_back(quote_name(shown_path(item.path)) + ": " + what +
                               " could not be set");
 }
 
@@ -309,7 +311,7 @@ Result<StageSet::Made> StageSet::make_file(int dir, const std::string& name,
   Sha256Digest digest = TRY(disk_.write_content(fd.get(), *item.content));
   if (digest != *item.fresh->sha256)
     return fail(Code::kDrift, "{} is not what was approved",
-                quote_name(item.path.str()));
+                quote_name(shown_path(item.path)));
   Made made;
   made.stat =
       TRY(disk_.set_new_attributes(fd.get(), *item.fresh, &made.missed));
@@ -336,7 +338,7 @@ Status StageSet::make_files(const CommitPlan& plan, SwitchRecord& record) {
         int dir = TRY(parent_of(last, fd(stage_of_[op.item]), op.place));
         return make_file(dir, name_text(op.place), item);
       };
-      made[i] = TRY_CTX(make(), quote_name(item.path.str()));
+      made[i] = TRY_CTX(make(), quote_name(shown_path(item.path)));
     }
     return {};
   }));
@@ -365,7 +367,8 @@ Result<bool> StageSet::link_failed(const CommitPlan& plan, const StageOp& op,
     return std::unexpected(std::move(error));
   record.warnings.push_back(fmt::format(
       "{} could not be made a link of {} and is a file of its own: {}",
-      quote_name(item.path.str()), quote_name(other.path.str()), error.text()));
+      quote_name(shown_path(item.path)), quote_name(shown_path(other.path)),
+      error.text()));
   return false;
 }
 
@@ -399,7 +402,7 @@ Result<bool> StageSet::make_link(const CommitPlan& plan, const StageOp& op,
     return fail(Code::kDrift,
                 "the real tree is not what the draft saw: {} was saved by "
                 "another program during the commit",
-                quote_name(real.base_path().str()));
+                quote_name(shown_path(real.base_path())));
   record.now[op.item] = standing->stat;
   return true;
 }
@@ -465,7 +468,7 @@ Status StageSet::fill(const CommitPlan& plan,
   record.places.assign(plan.items.size(), "");
   auto make = [&](const StageOp& op) -> Status {
     TRY_CTX(make_node(plan, op, fd(stage_of[op.item]), record),
-            quote_name(plan.items[op.item].path.str()));
+            quote_name(shown_path(plan.items[op.item].path)));
     return {};
   };
   auto is_dir = [&](const StageOp& op) {
@@ -482,7 +485,7 @@ Status StageSet::fill(const CommitPlan& plan,
     const Item& item = plan.items[op->item];
     if (!item.fresh->is_dir()) continue;
     TRY_CTX(finish_node(fd(stage_of[op->item]), *op, item, record),
-            quote_name(item.path.str()));
+            quote_name(shown_path(item.path)));
   }
   last_ = {};
   return {};

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/glob.h"
+#include "base/shown_path.h"
 #include "base/units.h"
 #include "gate/decide.h"
 
@@ -105,8 +106,8 @@ Status check_age(const Plan& plan, timespec now, std::chrono::seconds max_age) {
         Error(Code::kDrift,
               fmt::format("{} was approved {} ago, and the "
                           "policy's max_age is {}",
-                          quote_name(decision.path.str()), print_duration(age),
-                          print_duration(max_age)))
+                          quote_name(shown_path(decision.path)),
+                          print_duration(age), print_duration(max_age)))
             .with_hint("look at it again and approve it anew"));
   }
   return {};

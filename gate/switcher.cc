@@ -6,8 +6,10 @@
 
 #include "base/dir.h"
 #include "base/escape.h"
+#include "base/shown_path.h"
 #include "fs/beneath.h"
 #include "gate/guard.h"
+#include "gate/name_in.h"
 
 namespace stoplog::gate {
 namespace {
@@ -17,8 +19,6 @@ constexpr size_t kMaxParents = 256;
 // Saves of one name that fall between our renames. One is rare.
 constexpr int kMaxAsides = 64;
 constexpr const char* kSaved = "was saved by another program during the commit";
-
-std::string name_in(const RelPath& path) { return std::string(path.name()); }
 
 bool same_time(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
@@ -66,12 +66,12 @@ Result<int> Switcher::parent(const RelPath& path) {
     recent_.splice(recent_.begin(), recent_, known->second.used);
     return known->second.fd.get();
   }
-  Fd fd = TRY_CTX(disk_.open_dir(root_, dir), quote_name(dir.str()));
+  Fd fd = TRY_CTX(disk_.open_dir(root_, dir), quote_name(shown_path(dir)));
   auto expected = expected_.find(dir);
   if (expected != expected_.end() &&
       identity_of(TRY(sys::fstat(fd.get()))) != expected->second)
     return fail(Code::kDrift, "the directory {} was replaced",
-                quote_name(dir.str()));
+                quote_name(shown_path(dir)));
   if (parents_.size() >= max_parents_) {
     parents_.erase(recent_.back());
     recent_.pop_back();
@@ -238,7 +238,7 @@ Switcher::CameOut Switcher::step(const LiveOp& live, int dir,
 std::unexpected<Error> Switcher::drifted(const LiveOp& live,
                                          std::string_view what) {
   return fail(Code::kDrift, "the real tree is not what the draft saw: {} {}",
-              quote_name(live.op.path.str()), what);
+              quote_name(shown_path(live.op.path)), what);
 }
 
 std::unexpected<Error> Switcher::saved(const LiveOp& live) {
@@ -277,7 +277,7 @@ Status Switcher::change_in_place(const LiveOp& live, int dir,
   std::vector<std::string> missed;
   TRY(disk_.set_attributes(fd.get(), *item(live).fresh, nullptr, &missed));
   for (const std::string& what : missed)
-    warnings_.push_back(quote_name(live.op.path.str()) + ": " + what +
+    warnings_.push_back(quote_name(shown_path(live.op.path)) + ": " + what +
                         " could not be set");
   return {};
 }
@@ -399,7 +399,7 @@ Result<std::optional<std::string>> Switcher::moved_parent() {
     if (!dir && !is_absent(dir.error())) return std::unexpected(dir.error());
     if (!dir || gate::identity_of(TRY(sys::fstat(dir->get()))) != identity)
       return fmt::format("the directory {} was moved or replaced",
-                         quote_name(path.str()));
+                         quote_name(shown_path(path)));
   }
   return std::nullopt;
 }

@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "base/shown_path.h"
 #include "base/sys_attr.h"
 #include "fs/beneath.h"
+#include "gate/name_in.h"
 #include "gate/switcher.h"
 
 namespace stoplog::gate {
@@ -26,8 +28,6 @@ constexpr uint64_t kReadAgain = 1u << 20;
 // Open files that are left to everything else.
 constexpr size_t kSpare = 512;
 constexpr size_t kMaxHeld = 1u << 17;
-
-std::string name_in(const RelPath& path) { return std::string(path.name()); }
 
 size_t runs_of(size_t count) { return (count + kRun - 1) / kRun; }
 
@@ -160,7 +160,7 @@ Status Switcher::hold() {
         if (!dir) return {};
         return hold_one(*held[i].live, dir.get(), held[i].guard);
       };
-      TRY_CTX(hold(), quote_name(path.str()));
+      TRY_CTX(hold(), quote_name(shown_path(path)));
     }
     return {};
   }));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "gate/name_in.h"
 #include "gate/switcher.h"
 
 namespace stoplog::gate {
@@ -11,7 +12,6 @@ namespace {
 
 using Kind = SwitchOp::Kind;
 
-std::string name_in(const RelPath& path) { return std::string(path.name()); }
 constexpr const char* kEdited = "was edited since, and stays as it is";
 constexpr const char* kInTheWay = "has something else in its place now";
 constexpr const char* kGone = "was removed since";

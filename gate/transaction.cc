@@ -10,6 +10,7 @@
 
 #include "base/escape.h"
 #include "base/interrupt.h"
+#include "base/shown_path.h"
 #include "gate/commits.h"
 #include "gate/dir_times.h"
 #include "gate/dir_watch.h"
@@ -137,8 +138,8 @@ class Transaction {
         return fail(Code::kUnsupported,
                     "{} cannot move to {}: another file system is mounted "
                     "there",
-                    quote_name(item.base_path().str()),
-                    quote_name(item.path.str()));
+                    quote_name(shown_path(item.base_path())),
+                    quote_name(shown_path(item.path)));
       record_.ops.push_back(std::move(live));
     }
     return {};
@@ -171,8 +172,8 @@ class Transaction {
       Status done = switcher.perform(live);
       if (++steps % kDrainEvery == 0) watch_.drain();
       if (!done)
-        return told(
-            std::move(done.error()).context(quote_name(live.op.path.str())));
+        return told(std::move(done.error())
+                        .context(quote_name(shown_path(live.op.path))));
     }
     if (timing != nullptr) timing->mixed = Clock::now() - first;
     TRY(switcher.check_held());

@@ -9,8 +9,10 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/shown_path.h"
 #include "fs/beneath.h"
 #include "gate/fs_kind.h"
+#include "gate/name_in.h"
 
 namespace stoplog::gate {
 namespace {
@@ -30,7 +32,7 @@ class Verifier {
     }
     TRY(look_at_all());
     for (size_t i = 0; i < items_.size(); ++i)
-      TRY_CTX(verify(i), quote_name(items_[i].path.str()));
+      TRY_CTX(verify(i), quote_name(shown_path(items_[i].path)));
     return std::move(verified_);
   }
 
@@ -62,16 +64,15 @@ class Verifier {
           auto opened = disk_.open_dir(root_, parent);
           if (!opened && fs::is_absence(opened.error())) continue;
           if (!opened)
-            return std::unexpected(
-                std::move(opened.error()).context(quote_name(path.str())));
+            return std::unexpected(std::move(opened.error())
+                                       .context(quote_name(shown_path(path))));
           dir = std::move(*opened);
           dir_path = std::move(parent);
           parents[run].emplace(dir_path,
                                gate::identity_of(TRY(sys::fstat(dir.get()))));
         }
-        standing_[i] =
-            TRY_CTX(disk_.look(dir.get(), std::string(path.name()), true),
-                    quote_name(path.str()));
+        standing_[i] = TRY_CTX(disk_.look(dir.get(), name_in(path), true),
+                               quote_name(shown_path(path)));
       }
       return {};
     }));
@@ -82,7 +83,7 @@ class Verifier {
           return fail(Code::kDrift,
                       "the real tree is not what the draft saw: {} was "
                       "replaced just now",
-                      quote_name(path.str()));
+                      quote_name(shown_path(path)));
     return {};
   }
 
@@ -138,12 +139,11 @@ class Verifier {
       drift(i, path, "is gone");
       return {};
     }
-    for (const std::string& name :
-         TRY(list_names(dir, std::string(path.name())))) {
+    for (const std::string& name : TRY(list_names(dir, name_in(path)))) {
       RelPath inside = path / name;
       if (!leaving_.contains(inside)) {
         drift(i, path,
-              "cannot go: it has " + quote_name(inside.str()) +
+              "cannot go: it has " + quote_name(shown_path(inside)) +
                   ", which was not approved for deletion");
         return {};
       }
@@ -233,7 +233,7 @@ Error drift_error(const std::vector<Drift>& drifts) {
   constexpr size_t kShown = 20;
   for (size_t i = 0; i < drifts.size() && i < kShown; ++i) {
     if (i > 0) text += "; ";
-    text += quote_name(drifts[i].path.str()) + " " + drifts[i].what;
+    text += quote_name(shown_path(drifts[i].path)) + " " + drifts[i].what;
   }
   if (drifts.size() > kShown)
     text += fmt::format("; and {} more", drifts.size() - kShown);

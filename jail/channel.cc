@@ -81,6 +81,7 @@ void Channel::read() {
     sink_.reset();
     return;
   }
+  taken_ += static_cast<uint64_t>(got);
   begin_ = 0;
   end_ = discards_ ? 0 : static_cast<size_t>(got);
 }
@@ -122,8 +123,12 @@ void Channel::close() {
     // `while read line; do stoplog run ...; done < list`.
     int unread = 0;
     ::ioctl(reader_.get(), FIONREAD, &unread);
-    const off_t back = static_cast<off_t>(end_ - begin_) + unread;
-    if (back > 0) (void)::lseek(rewind_.get(), -back, SEEK_CUR);
+    // A command of our own user can open its end for writing and fill it: the
+    // caller's file goes back to where we began, and no further.
+    const uint64_t back = std::min(
+        end_ - begin_ + static_cast<uint64_t>(std::max(unread, 0)), taken_);
+    if (back > 0)
+      (void)::lseek(rewind_.get(), -static_cast<off_t>(back), SEEK_CUR);
     rewind_.reset();
     reader_.reset();
   }

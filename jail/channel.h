@@ -56,6 +56,7 @@ class Channel {
   size_t burst_ = kSize;
   std::unique_ptr<std::byte[]> buffer_;  // not cleared: a fault a page
   size_t begin_ = 0, end_ = 0;
+  uint64_t taken_ = 0;  // from the source
   uint64_t allowed_ = ~uint64_t{0};
   uint64_t delivered_ = 0;
 };

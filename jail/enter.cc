@@ -14,6 +14,7 @@
 #include "base/sys_landlock.h"
 #include "base/sys_privilege.h"
 #include "base/sys_process.h"
+#include "jail/user_counts.h"
 
 namespace stoplog::jail {
 namespace {
@@ -47,7 +48,7 @@ Status set_limits(const RunRequest& request) {
         std::min<uint64_t>(processes.rlim_max, request.max_processes);
     TRY(set_limit(RLIMIT_NPROC, most, most));
   }
-  return {};
+  return limit_shares();
 }
 
 Status restrict_files(const Prepared& prepared, int landlock) {

@@ -157,6 +157,8 @@ std::vector<MountOp> synthesised_etc(const JailSpec& spec,
 
 std::vector<MountOp> plan_etc(const JailSpec& spec, const HostFacts& facts) {
   std::vector<MountOp> plan = synthesised_etc(spec, facts);
+  if (!spec.git_config.empty())
+    plan.push_back(file("/etc/gitconfig", spec.git_config));
   for (const char* name : kEtcTable) {
     const std::string path = std::string("/etc/") + name;
     const PathFact& fact = facts.at(path);

@@ -17,6 +17,7 @@
 #include "base/sys_privilege.h"
 #include "base/sys_process.h"
 #include "base/unix_socket.h"
+#include "jail/proc_memory.h"
 #include "jail/rootfs.h"
 
 namespace stoplog::jail {
@@ -131,6 +132,9 @@ void Init::handle_message() {
     }
     case Message::kSignal:
       pass_signal(static_cast<int>(reader.number()));
+      return;
+    case Message::kSegments:
+      say(Writer(Message::kSegments).number(segment_memory()).data());
       return;
     default:
       ::_exit(70);

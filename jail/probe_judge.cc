@@ -95,8 +95,9 @@ Check judge_cgroups(const LimitMeans& means) {
   if (means.cgroup_version == 0) {
     check.verdict = Verdict::kWarn;
     check.detail =
-        "none writable: memory and CPU time are held by polling, --cpus is "
-        "refused";
+        "none writable: memory and CPU time are held by polling, which misses "
+        "what lives for less than 25 ms, memory files that are only mapped, "
+        "and the kernel's own buffers; --cpus is refused";
     check.hint = kDelegate;
     return check;
   }

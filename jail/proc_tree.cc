@@ -95,43 +95,36 @@ Result<Fd> open_descendant(pid_t pid, pid_t init) {
   return fd;
 }
 
-TreeUsage measure_tree(pid_t init) {
+void ProcessTimes::see(pid_t pid, uint64_t started, uint64_t used_us) {
+  Seen& seen = seen_[pid];
+  if (seen.started != started) seen = {.started = started};
+  if (used_us <= seen.used_us) return;
+  total_us_ += used_us - seen.used_us;
+  seen.used_us = used_us;
+}
+
+TreeUsage measure_tree(pid_t init, ProcessTimes* times) {
   static const auto kTick = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
   static const auto kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   TreeUsage usage;
-  std::vector<pid_t> pids = descendants(init);
-  usage.processes = pids.size();
-  pids.push_back(init);
+  usage.pids = descendants(init);
+  usage.processes = usage.pids.size();
   uint64_t user = 0, system = 0;
-  for (pid_t pid : pids) {
+  auto add = [&](pid_t pid) {
     const auto fields = stat_fields(pid);
+    const uint64_t own = field_number(fields, 14) + field_number(fields, 15);
+    if (times != nullptr)
+      times->see(pid, field_number(fields, 22), own * (1000000 / kTick));
     user += field_number(fields, 14) + field_number(fields, 16);
     system += field_number(fields, 15) + field_number(fields, 17);
     if (pid != init) usage.resident += field_number(fields, 24) * kPage;
-  }
+  };
+  for (pid_t pid : usage.pids) add(pid);
+  add(init);
   usage.user_us = user * (1000000 / kTick);
   usage.system_us = system * (1000000 / kTick);
   usage.cpu_us = usage.user_us + usage.system_us;
   return usage;
-}
-
-uint64_t proportional_memory(const std::vector<pid_t>& pids) {
-  uint64_t total = 0;
-  for (pid_t pid : pids) {
-    auto text = read_proc(fmt::format("/proc/{}/smaps_rollup", pid));
-    const size_t at = text ? text->find("\nPss:") : std::string::npos;
-    uint64_t kilobytes = 0;
-    if (at != std::string::npos) {
-      std::istringstream in(text->substr(at + 5));
-      in >> kilobytes;
-      total += kilobytes * 1024;
-    } else {
-      // Not ours to look into, or gone: the resident size is never too small.
-      total += field_number(stat_fields(pid), 24) *
-               static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-    }
-  }
-  return total;
 }
 
 }  // namespace stoplog::jail

@@ -10,6 +10,7 @@
 #include "base/unix_socket.h"
 #include "jail/enter.h"
 #include "jail/limits.h"
+#include "jail/user_counts.h"
 #include "jail/wire.h"
 
 namespace stoplog::jail {
@@ -83,6 +84,10 @@ Status Running::apply_limits(const CommandSpec& command,
     TRY(explain(cgroup_.limit_cpus(*limits.cpus), LimitKind::kCpus));
   if (held_[LimitKind::kPids] == Mechanism::kRlimit)
     max_processes = *limits.pids + kOwnProcesses;
+  // What a group allows may be all that the user has.
+  const uint64_t share = means.process_rlimit ? process_share() : 0;
+  if (share != 0 && (max_processes == 0 || share < max_processes))
+    max_processes = share;
   return {};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jail/seccomp_policy.h"
 
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -30,44 +31,43 @@ constexpr std::array kAllowed = {
     "getpid", "getppid", "getpriority", "getrandom", "getresgid", "getresuid",
     "getrlimit", "getrusage", "getsid", "getsockname", "getsockopt", "gettid",
     "gettimeofday", "getuid", "getxattr", "inotify_add_watch", "inotify_init",
-    "inotify_init1", "inotify_rm_watch", "io_cancel", "io_destroy",
-    "io_getevents", "io_pgetevents", "io_setup", "io_submit", "ioctl",
-    "ioprio_get", "ioprio_set", "kill", "landlock_add_rule",
-    "landlock_create_ruleset", "landlock_restrict_self", "lchown", "lgetxattr",
-    "link", "linkat", "listen", "listxattr", "llistxattr", "lremovexattr",
-    "lseek", "lsetxattr", "lstat", "madvise", "mbind", "membarrier",
-    "memfd_create", "mincore", "mkdir", "mkdirat", "mknod", "mknodat", "mlock",
-    "mlock2", "mlockall", "mmap", "mprotect", "mq_getsetattr", "mq_notify",
-    "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink", "mremap",
-    "msgctl", "msgget", "msgrcv", "msgsnd", "msync", "munlock", "munlockall",
-    "munmap", "name_to_handle_at", "nanosleep", "newfstatat", "open", "openat",
-    "openat2", "pause", "personality", "pidfd_open", "pidfd_send_signal",
-    "pipe", "pipe2", "pkey_alloc", "pkey_free", "pkey_mprotect", "poll",
-    "ppoll", "prctl", "pread64", "preadv", "preadv2", "prlimit64",
-    "process_madvise", "process_vm_readv", "process_vm_writev", "pselect6",
-    "ptrace", "pwrite64", "pwritev", "pwritev2", "read", "readahead",
-    "readlink", "readlinkat", "readv", "recvfrom", "recvmmsg", "recvmsg",
-    "remap_file_pages", "removexattr", "rename", "renameat", "renameat2",
-    "restart_syscall", "rmdir", "rseq", "rt_sigaction", "rt_sigpending",
-    "rt_sigprocmask", "rt_sigqueueinfo", "rt_sigreturn", "rt_sigsuspend",
-    "rt_sigtimedwait", "rt_tgsigqueueinfo", "sched_get_priority_max",
-    "sched_get_priority_min", "sched_getaffinity", "sched_getattr",
-    "sched_getparam", "sched_getscheduler", "sched_rr_get_interval",
-    "sched_setaffinity", "sched_setattr", "sched_setparam",
-    "sched_setscheduler", "sched_yield", "seccomp", "select", "semctl",
-    "semget", "semop", "semtimedop", "sendfile", "sendmmsg", "sendmsg",
-    "sendto", "set_mempolicy", "set_mempolicy_home_node", "set_robust_list",
-    "set_thread_area", "set_tid_address", "setfsgid", "setfsuid", "setgid",
-    "setgroups", "setitimer", "setpgid", "setpriority", "setregid", "setresgid",
-    "setresuid", "setreuid", "setrlimit", "setsid", "setsockopt", "setuid",
-    "setxattr", "shmat", "shmctl", "shmdt", "shmget", "shutdown", "sigaltstack",
-    "signalfd", "signalfd4", "socket", "socketpair", "splice", "stat", "statfs",
-    "statx", "symlink", "symlinkat", "sync", "sync_file_range", "syncfs",
-    "sysinfo", "tee", "tgkill", "time", "timer_create", "timer_delete",
-    "timer_getoverrun", "timer_gettime", "timer_settime", "timerfd_create",
-    "timerfd_gettime", "timerfd_settime", "times", "tkill", "truncate", "umask",
-    "uname", "unlink", "unlinkat", "unshare", "utime", "utimensat", "utimes",
-    "vfork", "vmsplice", "wait4", "waitid", "write", "writev",
+    "inotify_init1", "inotify_rm_watch", "ioctl", "ioprio_get", "ioprio_set",
+    "kill", "landlock_add_rule", "landlock_create_ruleset",
+    "landlock_restrict_self", "lchown", "lgetxattr", "link", "linkat", "listen",
+    "listxattr", "llistxattr", "lremovexattr", "lseek", "lsetxattr", "lstat",
+    "madvise", "mbind", "membarrier", "memfd_create", "mincore", "mkdir",
+    "mkdirat", "mknod", "mknodat", "mlock", "mlock2", "mlockall", "mmap",
+    "mprotect", "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive",
+    "mq_timedsend", "mq_unlink", "mremap", "msgctl", "msgget", "msgrcv",
+    "msgsnd", "msync", "munlock", "munlockall", "munmap", "name_to_handle_at",
+    "nanosleep", "newfstatat", "open", "openat", "openat2", "pause",
+    "personality", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2",
+    "pkey_alloc", "pkey_free", "pkey_mprotect", "poll", "ppoll", "prctl",
+    "pread64", "preadv", "preadv2", "prlimit64", "process_madvise",
+    "process_vm_readv", "process_vm_writev", "pselect6", "ptrace", "pwrite64",
+    "pwritev", "pwritev2", "read", "readahead", "readlink", "readlinkat",
+    "readv", "recvfrom", "recvmmsg", "recvmsg", "remap_file_pages",
+    "removexattr", "rename", "renameat", "renameat2", "restart_syscall",
+    "rmdir", "rseq", "rt_sigaction", "rt_sigpending", "rt_sigprocmask",
+    "rt_sigqueueinfo", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait",
+    "rt_tgsigqueueinfo", "sched_get_priority_max", "sched_get_priority_min",
+    "sched_getaffinity", "sched_getattr", "sched_getparam",
+    "sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity",
+    "sched_setattr", "sched_setparam", "sched_setscheduler", "sched_yield",
+    "seccomp", "select", "semctl", "semget", "semop", "semtimedop", "sendfile",
+    "sendmmsg", "sendmsg", "sendto", "set_mempolicy", "set_mempolicy_home_node",
+    "set_robust_list", "set_thread_area", "set_tid_address", "setfsgid",
+    "setfsuid", "setgid", "setgroups", "setitimer", "setpgid", "setpriority",
+    "setregid", "setresgid", "setresuid", "setreuid", "setrlimit", "setsid",
+    "setsockopt", "setuid", "setxattr", "shmat", "shmctl", "shmdt", "shmget",
+    "shutdown", "sigaltstack", "signalfd", "signalfd4", "socket", "socketpair",
+    "splice", "stat", "statfs", "statx", "symlink", "symlinkat", "sync",
+    "sync_file_range", "syncfs", "sysinfo", "tee", "tgkill", "time",
+    "timer_create", "timer_delete", "timer_getoverrun", "timer_gettime",
+    "timer_settime", "timerfd_create", "timerfd_gettime", "timerfd_settime",
+    "times", "tkill", "truncate", "umask", "uname", "unlink", "unlinkat",
+    "unshare", "utime", "utimensat", "utimes", "vfork", "vmsplice", "wait4",
+    "waitid", "write", "writev",
     // Not on every architecture, or newer than some headers:
     "fchmodat2", "cachestat", "mseal", "futex_waitv", "arm_fadvise64_64",
     "sync_file_range2", "riscv_flush_icache", "riscv_hwprobe"};
@@ -123,8 +123,13 @@ constexpr std::array kDenied = {"acct",
                                 "userfaultfd",
                                 "vhangup"};
 
-constexpr std::array kAbsent = {"clone3", "io_uring_enter", "io_uring_register",
-                                "io_uring_setup", "modify_ldt"};
+// Contexts of asynchronous I/O come from one store of the whole machine
+// (fs.aio-max-nr), which nothing divides.
+constexpr std::array kAbsent = {
+    "clone3",         "io_cancel",      "io_destroy",
+    "io_getevents",   "io_pgetevents",  "io_setup",
+    "io_submit",      "io_uring_enter", "io_uring_register",
+    "io_uring_setup", "modify_ldt"};
 
 using Op = CallTest::Op;
 
@@ -190,6 +195,16 @@ void add_arguments(std::vector<CallRule>& rules) {
   rules.push_back({"seccomp",
                    CallAction::kEperm,
                    {has_bit(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)}});
+  // Compiled filters of all unprivileged programs share one store
+  // (bpf_jit_limit); full, browsers and services could not lock themselves in.
+  for (uint64_t option :
+       {uint64_t{SO_ATTACH_FILTER}, uint64_t{SO_ATTACH_BPF},
+        uint64_t{SO_ATTACH_REUSEPORT_CBPF}, uint64_t{SO_ATTACH_REUSEPORT_EBPF}})
+    rules.push_back({"setsockopt",
+                     CallAction::kEperm,
+                     {low_word(1, SOL_SOCKET), low_word(2, option)}});
+  // Whoever opens a leased file for writing, outside, waits for its holder.
+  rules.push_back({"fcntl", CallAction::kEperm, {low_word(1, F_SETLEASE)}});
   // 0:0 is an overlay whiteout and needs no privilege.
   for (uint64_t type : {uint64_t{S_IFCHR}, uint64_t{S_IFBLK}}) {
     CallTest test{.op = Op::kMaskedEqual, .value = type, .mask = S_IFMT};

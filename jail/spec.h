@@ -111,7 +111,8 @@ struct JailSpec {
   std::vector<std::string> hidden;
   Net net = Net::kNone;
   std::string hostname = "stoplog";
-  std::string time_zone;  // TZ of the caller when set
+  std::string time_zone;   // TZ of the caller when set
+  std::string git_config;  // /etc/gitconfig inside; empty: none
   TmpfsSizes tmpfs;
   WallSet test_leave_out;
   WallSet test_fail;

@@ -8,6 +8,8 @@
 
 #include "base/sys_mount.h"
 #include "base/sys_process.h"
+#include "base/unix_socket.h"
+#include "jail/proc_memory.h"
 #include "jail/proc_tree.h"
 #include "jail/wire.h"
 
@@ -29,6 +31,7 @@ class Supervisor {
   void check_limits();
   void check_polled();
   uint64_t tmpfs_use() const;
+  uint64_t shared_memory(const std::vector<pid_t>& pids);
   bool polled(LimitKind kind) const {
     return running_.held_[kind] == Mechanism::kPoll;
   }
@@ -45,6 +48,10 @@ class Supervisor {
   const SuperviseOptions& options_;
   std::optional<EndReport> report_;
   bool dead_ = false;
+  MemoryFiles memory_files_;
+  ProcessTimes times_;
+  uint64_t segments_ = 0;  // as init told last
+  bool asked_segments_ = false;
   uint64_t memory_peak_ = 0;
   uint64_t pids_peak_ = 0;
   uint64_t cpu_us_ = 0, user_us_ = 0, system_us_ = 0;
@@ -105,6 +112,10 @@ void Supervisor::read_report() {
     case Message::kResumed:
       if (options_.on_stop) options_.on_stop(0);
       return;
+    case Message::kSegments:
+      segments_ = reader.number();
+      asked_segments_ = false;
+      return;
     default:
       return;
   }
@@ -117,18 +128,30 @@ uint64_t Supervisor::tmpfs_use() const {
   return used;
 }
 
+// What lies in memory without being any process's own: files of the tmpfs, of
+// memfd_create(2), and segments of System V.
+uint64_t Supervisor::shared_memory(const std::vector<pid_t>& pids) {
+  // Only init is in their namespace; its answer comes before the next look.
+  if (!asked_segments_)
+    asked_segments_ =
+        send_message(running_.control_.get(), Writer(Message::kSegments).data())
+            .has_value();
+  return tmpfs_use() + segments_ + memory_files_.measure(pids);
+}
+
 void Supervisor::check_polled() {
   const Limits& limits = running_.limits_;
-  const TreeUsage tree = measure_tree(running_.pid_);
+  const TreeUsage tree = measure_tree(running_.pid_, &times_);
   pids_peak_ = std::max(pids_peak_, tree.processes);
-  cpu_us_ = std::max(cpu_us_, tree.cpu_us);
+  cpu_us_ = std::max({cpu_us_, tree.cpu_us, times_.total_us()});
   user_us_ = std::max(user_us_, tree.user_us);
   system_us_ = std::max(system_us_, tree.system_us);
-  uint64_t memory = tree.resident + tmpfs_use();
+  const uint64_t shared = shared_memory(tree.pids);
+  uint64_t memory = tree.resident + shared;
   // Pages shared by many processes count once for each in their sum, so it is
   // only a reason to look closer.
   if (polled(LimitKind::kMemory) && memory > *limits.memory)
-    memory = proportional_memory(descendants(running_.pid_)) + tmpfs_use();
+    memory = own_memory(tree.pids) + shared;
   memory_peak_ = std::max(memory_peak_, memory);
   if (polled(LimitKind::kMemory) && memory > *limits.memory)
     running_.kill(KillReason::kMemory, *limits.memory, memory);

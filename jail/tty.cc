@@ -7,12 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "base/sys_answers.h"
 #include "base/sys_process.h"
 
 namespace stoplog::jail {
@@ -21,7 +20,6 @@ namespace {
 // Longer than the way to a terminal at the other end of the world and back;
 // one that answers nothing costs so much after a command that asked.
 constexpr std::chrono::milliseconds kAnswerTime{500};
-constexpr std::chrono::milliseconds kSilence{20};
 
 // The guardian outlives a kill -9 of its parent by the moment that one
 // tcsetattr takes. A byte means: all is well, just go.
@@ -131,35 +129,7 @@ void Terminal::release() {
 
 void Terminal::await_answers(int screen) const {
   if (!raw_) return;
-  // CAN ends a sequence that the command left open and that would swallow the
-  // question: is all well?
-  constexpr std::string_view kFence = "\x18\x1b[5n", kAnswer = "\x1b[0n";
-  if (::write(screen, kFence.data(), kFence.size()) !=
-      static_cast<ssize_t>(kFence.size()))
-    return;
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + kAnswerTime;
-  std::string got;
-  bool answered = false;
-  while (true) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    if (left.count() <= 0) return;
-    // The command may have asked the same: what follows its answer is awaited
-    // until there is a silence.
-    const auto wait = answered ? std::min(left, kSilence) : left;
-    pollfd fd{own_, POLLIN, 0};
-    if (::poll(&fd, 1, static_cast<int>(wait.count())) <= 0) {
-      if (answered) return;
-      continue;
-    }
-    std::array<char, 4096> bytes;
-    const ssize_t count = ::read(own_, bytes.data(), bytes.size());
-    if (count <= 0) return;
-    got.append(bytes.data(), static_cast<size_t>(count));
-    answered |= got.find(kAnswer) != std::string::npos;
-    if (got.size() > bytes.size()) got.erase(0, got.size() - kAnswer.size());
-  }
+  (void)sys::await_answers(own_, screen, kAnswerTime);
 }
 
 void Terminal::resize() const {

@@ -33,6 +33,8 @@ enum class Message : char {
   kResumed = 'u',   // init: it goes on
   kEnded = 'e',     // init: everything inside but init is dead
   kSignal = 'k',    // daemon to init: a signal for the command
+  kSegments = 'm',  // daemon: shared memory segments, please; init: so many
+                    // bytes
 };
 
 class Writer {

@@ -124,6 +124,7 @@ Result<Zygote> Zygote::start_now(const JailSpec& spec) {
   ZygotePlan plan{.spec = spec,
                   .root = TRY(plan_root(spec, facts)),
                   .proc = plan_proc(spec, facts),
+                  .counts = plan_user_counts(read_user_counts()),
                   .privileged = privileged};
   SocketPair pair = TRY(socket_pair(SOCK_SEQPACKET));
   auto state = std::make_unique<State>();

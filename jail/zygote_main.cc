@@ -135,10 +135,9 @@ Status ZygoteProcess::set_up_namespaces() {
 Status ZygoteProcess::give_up_privilege() {
   if (!without(Wall::kUserNsLimit)) {
     TRY_CTX(simulate(Wall::kUserNsLimit), "cannot forbid user namespaces");
-    Fd limit = TRY_CTX(
-        sys::openat(AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY),
-        "cannot forbid user namespaces");
-    TRY_CTX(sys::write_full(limit.get(), "0"), "cannot forbid user namespaces");
+    for (const UserCount& count : plan_.counts)
+      TRY_CTX(set_user_count(count),
+              fmt::format("cannot set user.{} in the jail", count.name));
   }
   if (!without(Wall::kKeyring))
     TRY_CTX(sys::detach_keyring(), "cannot leave the session's keyring");
@@ -258,6 +257,9 @@ Status ZygoteProcess::make_init(std::vector<Fd>& fds, bool into_group) {
   args.exit_signal = SIGCHLD;
   args.flags = CLONE_NEWNS;
   if (!without(Wall::kPidNs)) args.flags |= CLONE_NEWPID;
+  // Shared memory, semaphores and queues have no owner who ends: with the
+  // command goes their namespace, and they with it.
+  if (!without(Wall::kIpcNs)) args.flags |= CLONE_NEWIPC;
   if (into_group && !fds.empty()) {
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = static_cast<uint64_t>(fds[0].get());

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "jail/mount_plan.h"
 #include "jail/spec.h"
+#include "jail/user_counts.h"
 
 namespace stoplog::jail {
 
@@ -17,6 +18,7 @@ struct ZygotePlan {
   const JailSpec& spec;
   std::vector<MountOp> root;
   std::vector<MountOp> proc;
+  std::vector<UserCount> counts;
   bool privileged = false;  // started by root
 };
 

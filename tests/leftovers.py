@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests left behind: processes, mounts, cgroups, temporary files.
+"""What the tests left behind: processes, mounts, cgroups, temporary files, and
+the kernel's switch for FUSE over io_uring.
 
 usage: leftovers.py before|after|clean TMPDIR BUILD
 
@@ -49,6 +50,18 @@ def temp_files():
             if not re.match(r"/tmp/stoplog-(test|unit|bench)", name)}
 
 
+SWITCH = "/sys/module/fuse/parameters/enable_uring"
+
+
+def switch():
+    """Whether FUSE may use io_uring: a test turns it, for itself alone."""
+    try:
+        with open(SWITCH, encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return None
+
+
 def ours(build):
     return {pid: exe for pid, exe in processes().items()
             if exe.startswith(build + "/")}
@@ -62,7 +75,7 @@ def others(build):
 
 def state():
     return {"mounts": sorted(mounts()), "cgroups": sorted(cgroups()),
-            "temp": sorted(temp_files())}
+            "temp": sorted(temp_files()), "switch": switch()}
 
 
 def after(tmp, build, note):
@@ -82,10 +95,24 @@ def after(tmp, build, note):
     if alone:
         left += [f"cgroup {c}" for c in cgroups() - set(old["cgroups"])]
         left += [f"file {t}" for t in temp_files() - set(old["temp"])]
+        if switch() != old["switch"]:
+            left.append(f"{SWITCH} is {switch()}, was {old['switch']}")
     return left
 
 
+def set_back(build, note):
+    """The switch, when no other's test may have it just now."""
+    try:
+        old = json.load(open(note, encoding="utf-8"))
+        if old["switch"] != switch() and not old["others"] and not others(build):
+            with open(SWITCH, "w", encoding="ascii") as f:
+                f.write(old["switch"])
+    except (OSError, ValueError, TypeError):
+        pass
+
+
 def clean(tmp, build):
+    set_back(build, os.path.join(tmp, ".before.json"))
     for pid in ours(build):
         try:
             os.kill(pid, signal.SIGKILL)

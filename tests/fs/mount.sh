@@ -9,7 +9,11 @@
 #   fs_kill                            kill -9, nothing cleared
 #   fingerprint DIR                    everything about a tree but its content
 #   run_as_user FUNCTION               with lib.sh's ordinary user, in $T/user
+#
+# Requests go over the device, whatever the kernel's switch for io_uring says,
+# unless FSD_RINGS=yes: then the switch decides.
 FSD=$BUILD/tests/fsd
+export FSD_RINGS=${FSD_RINGS:-no}
 
 fs_mount() {
   local base=$1 mount=$2

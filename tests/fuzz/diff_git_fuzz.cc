@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuzz: sources diff/git_index.cc diff/git_split_index.cc
+// fuzz: sources diff/git_index.cc diff/git_split_index.cc diff/git_inflate.cc
 // fuzz: sources diff/git_object.cc diff/git_config.cc diff/git_pack_index.cc
 //
 // The readers of a git directory over any bytes: no read outside, no growth
@@ -71,6 +71,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_index(input, ObjectFormat::kSha256);
   if (auto commit = parse_loose_commit(input))
     require(commit->subject.size() <= 200);
+  if (auto entries = parse_tree(input, 20))
+    for (const TreeEntry& entry : *entries)
+      require(entry.id.size() == 40 && !entry.name.empty());
+  if (auto tag = parse_tag(input)) require(is_git_id(tag->id));
+  if (auto bare = index_without_extras(input, ObjectFormat::kSha1))
+    check_index(*bare, ObjectFormat::kSha1);
   (void)parse_ref(input);
   (void)parse_packed_refs(input);
   check_config(input);

@@ -91,7 +91,7 @@ nothing() {
 
 # What `status` lists is what it counts, and what -z names.
 counts() {
-  sl run --quiet -- sh -c 'mkdir build .github; echo o >build/x; echo x >>README.md
+  sl run --quiet -- sh -c 'mkdir -p build/empty .github; echo o >build/x; echo x >>README.md
     git mv src/main.c src/moved.c; mkdir empty; echo evil >.git/hooks/pre-commit'
   sl status >"$T/out" 2>"$T/err"
   grep -q '^4 changes \|^5 changes \|^6 changes ' "$T/out" || fail "$(cat "$T/out")"

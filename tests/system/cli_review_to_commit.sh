@@ -97,7 +97,8 @@ by_digest() {
 decide() {
   local keys=$1
   shift
-  printf "$keys" | script -qec "'$STOPLOG' approve -p $*" /dev/null >"$T/prompt.log"
+  # A terminal that answers nothing, and so loses nothing that is typed ahead.
+  printf "$keys" | TERM=dumb script -qec "'$STOPLOG' approve -p $*" /dev/null >"$T/prompt.log"
 }
 
 # Which command made which hunk of a file that several wrote.

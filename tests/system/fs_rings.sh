@@ -5,16 +5,18 @@
 # Where a dead connection could not be aborted they do not go that way.
 # ctest: serial
 # ctest: timeout 600
+. "$(dirname "$0")/../fs/rings.sh" || exit 1
 . "$(dirname "$0")/lib.sh" || exit 1
+export FSD_RINGS=yes
 . "$TOP/tests/fs/mount.sh"
 needs python3 strace
 needs_fuse
 [ "$(id -u)" -eq 0 ] || skip 'only root turns io_uring for FUSE on'
-switch=/sys/module/fuse/parameters/enable_uring
+switch=$RINGS_SWITCH
 [ -e "$switch" ] || skip 'this kernel has no FUSE over io_uring'
 
-before=$(cat "$switch")
-trap 'status=$?; set +e; echo "$before" >"$switch"; (exit "$status")
+# Whoever looks next finds it so at once; a test that is killed has its keeper.
+trap 'status=$?; set +e; echo "$RINGS_BEFORE" >"$switch"; (exit "$status")
 clean_up' EXIT
 way() {
   mkdir -p "$T/b"

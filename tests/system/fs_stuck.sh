@@ -7,12 +7,10 @@
 . "$TOP/tests/fs/mount.sh"
 needs_fuse
 
-# Who waits; over io_uring there are fewer threads (fs/mount_ring.h),
-# and names of one directory wait for each other.
-WAITERS=115 beside=yes
-case $(cat /sys/module/fuse/parameters/enable_uring 2>/dev/null) in
-  Y) WAITERS=15 beside=no ;;
-esac
+# Who waits; over io_uring (asked for by fs_rings.sh) there are fewer threads
+# (fs/mount_ring.h), and names of one directory wait for each other.
+WAITERS=115 beside=yes way=device
+if [ "$FSD_RINGS" = yes ]; then WAITERS=15 beside=no way=rings; fi
 try() { timeout -s KILL "${PATIENCE:-60}" "$@"; }
 stuck() {
   local b=$T/b m=$T/m
@@ -32,6 +30,7 @@ stuck() {
   fs_unmount
   fs_mount "$b" "$m" --way "$1"
   same 'far 1' "$(cat "$m/slow/sub/f1")"
+  same "$way" "$(fs_ask way)"
   same 'near 1' "$(cat "$m/near/f1")"
   kill -STOP "$far"
   local waiting=()

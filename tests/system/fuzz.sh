@@ -6,6 +6,7 @@
 # fails here is a change. Other inputs and long runs are scripts/fuzz.
 . "$(dirname "$0")/lib.sh" || exit 1
 needs clang++-19 ninja cmake
+export CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1  # as in scripts/build
 mkdir -p "$BUILD/fuzz"
 cmake -S "$TOP" -B "$BUILD/fuzz" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_C_COMPILER=clang-19 \

@@ -263,7 +263,7 @@ dry_runs() {
   seq 1 40 >text && git add -A && git commit -qm more
   sl run --quiet -- sh -c 'sed -i "s/^5$/five/; s/^30$/thirty/" text; echo o >x.o; echo g >gone'
   sl approve gone
-  printf 'x\nno\nq\n' | script -qec "'$STOPLOG' approve -p text" /dev/null >/dev/null
+  printf 'x\nno\nq\n' | TERM=dumb script -qec "'$STOPLOG' approve -p text" /dev/null >/dev/null
   sl run --quiet -- sh -c 'rm gone; echo n >n'
   mkdir -p "$XDG_CONFIG_HOME/stoplog"
   printf '[gate]\nignored = "commit"\n' >"$XDG_CONFIG_HOME/stoplog/config.toml"

@@ -16,14 +16,17 @@ swap() {
   sl approve --all --danger >/dev/null 2>&1
 }
 # Kills a commit at the call that gives a file the name $1: strace counts the
-# calls of each kind.
+# calls of each kind. The last one that was made is that one, and it died of it.
 kill_at() {
-  local call
+  local call got=0
   call=$(grep -m 1 "\"$1\"" "$T/renames") || fail "no rename to $1: $(cat "$T/renames")"
   call=${call%%(*}
-  strace -qq -o /dev/null -e trace="$call" -e inject="$call":signal=KILL:when="$(
+  strace -o "$T/killed" -e trace="$call" -e inject="$call":signal=KILL:when="$(
     grep "^$call(" "$T/renames" | grep -n -m 1 "\"$1\"" | cut -d: -f1
-  )" "$STOPLOG" commit >/dev/null 2>&1 || true
+  )" "$STOPLOG" commit >"$T/out" 2>&1 || got=$?
+  same 137 "$got" "the exit of a commit that was killed: $(cat "$T/out" "$T/killed")"
+  same '+++ killed by SIGKILL +++' "$(tail -n 1 "$T/killed")"
+  tail -n 2 "$T/killed" | grep -q "\"$1\"" || fail "killed elsewhere: $(tail -n 3 "$T/killed")"
 }
 entries() { sl log --json 2>/dev/null | jq '[.entries[] | select(.kind == "commit" and .commit == 1)] | length'; }
 
@@ -61,3 +64,16 @@ swap
 kill_at 1.commit
 check_told 'killed before its record'
 sl stop >/dev/null 2>&1 || true
+
+# The draft has it, and the note that it does is lost; gc comes in between.
+workspace "$T/w4"
+swap
+kill_at 1.rebased
+check_told 'killed before its note'
+sl gc >/dev/null
+rm -f "$XDG_STATE_HOME"/stoplog/commits/*/commits/1.rebased
+for times in once twice; do
+  same "$HELD" "$(sl status --json | jq -c '[.changes[] | [.kind, .path, .from]]')" "after gc, told $times"
+  same two "$(sl cat g)"
+  rm "$XDG_STATE_HOME"/stoplog/commits/*/commits/1.rebased
+done

@@ -118,3 +118,28 @@ expect 1
 case $out in *'left running'*) ;; *) fail "a process was left unseen: $out" ;; esac
 STOPLOG=$T/program script '"$STOPLOG" 60 & sleep 0.3'
 expect 0
+
+# The switch for io_uring is set back by whoever ends, however; two tests that
+# turn it do not take each other's value for the one to put back.
+export RINGS_SWITCH=$T/switch RINGS_LOCK=$T/rings.lock
+is_off() { [ "$(cat "$RINGS_SWITCH")" = N ]; }
+rings() { # COMMANDS: a test that has the switch
+  printf '. "$TOP/tests/fs/rings.sh"\n. "$TOP/tests/system/lib.sh"\n%s\n' "$1"
+}
+echo N >"$RINGS_SWITCH"
+rings 'echo Y >"$RINGS_SWITCH"; touch "$AT/one"; sleep 1000' >"$T/one.sh"
+rings 'echo "$RINGS_BEFORE" >"$AT/two"; echo Y >"$RINGS_SWITCH"' >"$T/two.sh"
+AT=$T TMPDIR=$T/tmp STOPLOG_TEST_INSIDE='' bash "$T/one.sh" &
+one=$!
+eventually test -e "$T/one"
+AT=$T TMPDIR=$T/tmp STOPLOG_TEST_INSIDE='' bash "$T/two.sh" &
+two=$!
+sleep 0.3
+not test -e "$T/two"
+kill -KILL "$one"
+wait "$one" || true
+wait "$two"
+for left in $(groups_left); do eventually rmdir "$left"; done
+same N "$(cat "$T/two")"
+eventually is_off
+rm -rf "$T/tmp/"*

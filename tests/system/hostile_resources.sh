@@ -37,6 +37,43 @@ limits() {
   lacks SURVIVED
   J 'rm -f /tmp/big'
 
+  case_ RS-02-memfd
+  # A file in memory that no process has mapped.
+  JX 'memory=128M time=20s' 'python3 -c "
+import os,time
+f=os.memfd_create(\"x\")
+for i in range(400): os.write(f,bytes(1<<20))
+time.sleep(5)"; sleep 5; echo SURVIVED'
+  same memory "$(outcome killed_by)" "$CASE"
+  lacks SURVIVED
+
+  case_ RS-02-segment
+  # Shared memory that nobody is attached to.
+  JX 'memory=128M time=20s' 'python3 -c "
+import ctypes,time
+C=ctypes.CDLL(None)
+C.shmat.restype=ctypes.c_void_p
+for i in range(100):
+  at=C.shmat(C.shmget(0,4<<20,0o1600),None,0)
+  ctypes.memset(at,1,4<<20)
+  C.shmdt(ctypes.c_void_p(at))
+time.sleep(5)"; sleep 5; echo SURVIVED'
+  same memory "$(outcome killed_by)" "$CASE"
+  lacks SURVIVED
+
+  case_ RS-02-once
+  # A mapped file of a tmpfs counts once.
+  JX 'memory=200M time=20s' 'python3 -c "
+import mmap,time
+f=open(\"/dev/shm/once\",\"w+b\")
+f.truncate(120<<20)
+m=mmap.mmap(f.fileno(),0)
+for at in range(0,120<<20,4096): m[at]=1
+time.sleep(1)
+print(\"FITS\")"; rm -f /dev/shm/once; echo RAN'
+  ran
+  has FITS
+
   case_ RS-08
   JX 'output=1M time=20s' 'yes'
   same output "$(outcome killed_by)" "$CASE"
@@ -62,6 +99,20 @@ limits() {
   # Of the whole tree: four at once would have used 60 s each by the clock.
   [ "$(outcome cpu_ms)" -le 5000 ] || fail "$CASE: $(outcome cpu_ms) ms"
   same 1000 "$(outcome limit)" "$CASE"
+
+  case_ RS-11-unwaited
+  # Children whose time the kernel adds to nobody's.
+  JX 'cpu=1s time=60s' 'python3 -c "
+import os,signal,time
+signal.signal(signal.SIGCHLD,signal.SIG_IGN)
+for i in range(20):
+  if os.fork()==0:
+    while time.process_time()<0.4: pass
+    os._exit(0)
+  try: os.wait()
+  except ChildProcessError: pass"; echo SURVIVED'
+  same cpu "$(outcome killed_by)" "$CASE"
+  lacks SURVIVED
 
   case_ RS-17
   JX 'time=2s' 'kill -STOP 1; kill -STOP $$'

@@ -105,6 +105,16 @@ os.execve(sys.argv[1],sys.argv[1:]+["--","sh","-c","echo BIG=${#BIG1}; echo WELL
   done <"$T/lines"
   same 'line 1 line 2 line 3' "$(tr '\n' ' ' <"$OUT" | sed 's/ $//')" "$CASE"
 
+  case_ 'input is not rewound by a command that fills its own pipe'
+  {
+    read -r line
+    run_in_jail -- sh -c 'cat >/dev/null; head -c 6 /dev/zero >/proc/self/fd/0
+                          echo RAN'
+    cat
+  } <"$T/lines" >"$OUT" 2>/dev/null
+  ran
+  lacks '^1$' # what was read before the command came
+
   case_ 'SIGCHLD ignored'
   status env --ignore-signal=SIGCHLD "${PROGRAM[@]}" -- sh -c 'true & wait; echo WELL; exit 9' </dev/null
   same 9 "$RC" "$CASE"

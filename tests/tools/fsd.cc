@@ -108,6 +108,8 @@ Status parse_value(Arguments& out, const std::string& key,
 Result<Arguments> parse(std::vector<std::string> words) {
   Arguments out;
   bool allow_other = false;
+  if (const char* rings = ::getenv("FSD_RINGS"))
+    out.serve.rings = std::string_view(rings) != "no";
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--no-watch")
       out.serve.watch = false;

@@ -47,6 +47,14 @@ TEST_CASE("Json replaces bytes that are not UTF-8 when writing") {
   CHECK(Json(std::string("a\xff")).dump() == "\"a\xEF\xBF\xBD\"");
 }
 
+TEST_CASE("Json escapes what a terminal obeys or nobody sees") {
+  std::string odd = "a\u009b31m \u0085 \u202e \u200b \u2028 \U000e0041 \x7f é";
+  std::string text = Json(odd).dump();
+  CHECK(text ==
+        R"("a\u009b31m \u0085 \u202e \u200b \u2028 \udb40\udc41 \u007f é")");
+  CHECK(Json::parse(text)->string() == odd);
+}
+
 TEST_CASE("Json getters give the default for another kind") {
   Json j = Json::object();
   j.set("s", "text").set("n", 5u).set("b", true).set("s", "again");

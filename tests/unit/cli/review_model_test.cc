@@ -372,6 +372,7 @@ TEST_CASE("review: a long search goes in steps and a key ends it") {
   while (r.model.busy() && steps++ < 100) r.model.poll();
   CHECK(r.path() == "z");
   CHECK(steps < 10);
+  CHECK(r.model.status().empty());  // found: it searches no more
   r.press("[[[[");
   r.press("/other\n");
   CHECK(r.model.busy());

@@ -272,6 +272,17 @@ TEST_CASE("names of blobs are for programs and not for eyes") {
         std::string::npos);
 }
 
+TEST_CASE("JSON to a pipe has no character that a terminal obeys") {
+  MemoryView view;
+  view.change("a\u009b31m\u202e\u200b\x7f-é", file("x\n"));
+  ChangeSet set = build(view);
+  std::string text = output([&](const Sink& sink) {
+    render_json(set, {.draft = "d", .workspace = "/w\u009b"}, sink);
+  });
+  CHECK(text.find(R"("a\u009b31m\u202e\u200b\u007f-é")") != std::string::npos);
+  CHECK(text.find("\u009b") == std::string::npos);
+}
+
 TEST_CASE("content cannot pass for a header on the terminal") {
   MemoryView view;
   view.change("t", file("@@ -1 +1 @@\n--- a/x\ndiff --git a/y b/y\n"));

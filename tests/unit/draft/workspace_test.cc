@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include "draft/workspace.h"
 
 #include "fixture.h"
@@ -39,6 +41,16 @@ TEST_CASE("a path argument is relative to where the user stands") {
   CHECK_FALSE(workspace_path(ws, "../../x"));
   CHECK_FALSE(workspace_path(ws, "/etc/passwd"));
   CHECK_FALSE(workspace_path(ws, place.top + "/wsx"));
+  // By another name of the top; what a link in the workspace names is not it.
+  auto link = [&](const std::string& target, const std::string& name) {
+    REQUIRE(::symlink(target.c_str(), (place.top + name).c_str()) == 0);
+  };
+  link("ws", "/alias");
+  link("..", "/ws/src/up");
+  CHECK(workspace_path(ws, place.top + "/alias")->is_root());
+  CHECK(workspace_path(ws, place.top + "/alias/b/none")->str() == "b/none");
+  CHECK(workspace_path(ws, place.top + "/alias/src/up/x")->str() == "src/up/x");
+  CHECK_FALSE(workspace_path(ws, place.top + "/alias/../x"));
 }
 
 TEST_CASE("a home directory is no workspace unless forced") {

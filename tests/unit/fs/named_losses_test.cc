@@ -18,6 +18,8 @@ struct Noted : Observer {
   void drift(const DriftNote& note) override {
     notes.push_back(note.path.str() + ": " + note.what);
   }
+  std::vector<std::string> losses;
+  void lost(const std::string& path) override { losses.push_back(path); }
   void denied(const Denial&) override {}
 };
 
@@ -43,11 +45,28 @@ TEST_CASE("stores through a mapping that found no room are named once") {
   CHECK(store(4000, true) == ENOSPC);
   REQUIRE(noted.notes.size() == 1);
   CHECK(noted.notes[0].starts_with("d/mapped: "));
+  // Whoever stored it is to end, each time.
+  CHECK(noted.losses == std::vector<std::string>{"d/mapped", "d/mapped"});
   // Where some can be made it is not lost.
   REQUIRE(f.create("d/other") == 0);
   CHECK(f.truncate("d/mapped", 100) == 0);
   CHECK(store(0, true) == 0);
   CHECK(noted.notes.size() == 1);
+  CHECK(noted.losses.size() == 2);
+}
+
+TEST_CASE("stores to a mapped file without a name that are lost are told") {
+  TreeFixture f;
+  Noted noted;
+  f.options.observer = &noted;
+  f.options.quota = {.bytes = 1000, .inodes = 100, .reserve = 500};
+  f.open();
+  REQUIRE(f.create("mapped", "x") == 0);
+  NodeId id = f.at("mapped");
+  REQUIRE(f.unlink("mapped") == 0);
+  std::vector<std::byte> page(4096);
+  CHECK(f.err(f.tree->write(id, 0, page, {.writeback = true})) == ENOSPC);
+  CHECK(noted.losses == std::vector<std::string>{""});
 }
 
 TEST_CASE("a flipped bit that a program meets is named by its path") {

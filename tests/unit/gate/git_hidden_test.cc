@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "catch_shim.h"
+#include "diff/git_inflate.h"
 #include "repo_fixture.h"
 
 using namespace stoplog;
@@ -84,4 +85,52 @@ TEST_CASE("what git makes again from the objects is not committed") {
     repo.git(real, "fsck --strict");
     repo.check_clean();
   }
+}
+
+// git believes the names of trees in an index: its next commit has them.
+TEST_CASE("a commit after an approved index has what its entries say") {
+  std::string format = GENERATE("", "--object-format=sha256");
+  bool whole = GENERATE(false, true);
+  Repo repo(format);
+  std::string dir = repo.draft + (whole ? "/sub" : "");
+  if (whole) {
+    std::filesystem::create_directory(dir);
+    repo.git(dir, "init -q -b main " + format + " .");
+    repo.git(dir, "config user.name T");
+    repo.git(dir, "config user.email t@example.invalid");
+  }
+  put(dir + "/evil.txt", "evil\n");
+  repo.git(dir, "add -A");
+  std::string evil = repo.git(dir, "write-tree");
+  std::filesystem::remove(dir + "/evil.txt");
+  put(dir + "/new.txt", "new\n");
+  repo.git(dir, "add -A");
+  repo.git(dir, "commit -q -m second");
+  std::string good = repo.git(dir, "rev-parse HEAD^{tree}");
+  auto raw = [](const std::string& id) {
+    std::string out;
+    for (size_t i = 0; i + 1 < id.size(); i += 2)
+      out += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+    return out;
+  };
+  std::string index = get(dir + "/.git/index");
+  size_t at = index.rfind(raw(good));
+  REQUIRE(at != std::string::npos);
+  size_t size = good.size() / 2;
+  index.replace(at, size, raw(evil));
+  diff::ObjectHash hash(format.empty() ? diff::ObjectFormat::kSha1
+                                       : diff::ObjectFormat::kSha256);
+  hash.update(std::string_view(index).substr(0, index.size() - size));
+  index.replace(index.size() - size, size, hash.finish());
+  put(dir + "/.git/index", index);
+  repo.look();
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(result->notes.empty());
+  std::string real = repo.ws + (whole ? "/sub" : "");
+  CHECK(repo.git(real, "status --porcelain").empty());
+  repo.git(real, "commit -q --allow-empty -m mine");
+  CHECK(repo.git(real, "rev-parse HEAD^{tree}") == good);
+  repo.check_clean();
 }

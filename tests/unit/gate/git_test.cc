@@ -103,6 +103,38 @@ TEST_CASE("a shared part that the real index rests on is not taken away") {
         std::string::npos);
 }
 
+TEST_CASE("a rejected file does not come in with a commit that has it") {
+  Repo repo;
+  put(repo.draft + "/a.txt", "two\n");
+  put(repo.draft + "/b.txt", "two\n");
+  std::string way = GENERATE("committed", "staged", "removed");
+  if (way == "removed") repo.git(repo.draft, "rm -q -f a.txt");
+  repo.git(repo.draft, way == "staged" ? "add -A" : "commit -q -am second");
+  repo.look();
+  std::string head = repo.git(repo.ws, "rev-parse HEAD");
+  std::erase_if(repo.plan.decisions, [](const Decision& decision) {
+    return decision.path.str() == "a.txt";
+  });
+  auto refused = repo.commit_now();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code() == Code::kRefused);
+  INFO(way << ": " << refused.error().text());
+  CHECK(refused.error().text().find("a.txt") != std::string::npos);
+  CHECK(refused.error().text().find("b.txt") == std::string::npos);
+  CHECK(repo.git(repo.ws, "rev-parse HEAD") == head);
+  CHECK(get(repo.ws + "/a.txt") == "one\n");
+  // Without its commits the rest is taken.
+  std::erase_if(repo.plan.decisions, [](const Decision& decision) {
+    return decision.path.str() == ".git";
+  });
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(get(repo.ws + "/a.txt") == "one\n");
+  CHECK(get(repo.ws + "/b.txt") == "two\n");
+  CHECK(repo.git(repo.ws, "rev-parse HEAD") == head);
+}
+
 TEST_CASE("a ref that moved in the real repository drifts alone") {
   Repo repo;
   put(repo.draft + "/a.txt", "agent\n");

@@ -176,6 +176,11 @@ struct Site {
       CHECK(!entry.path().filename().string().starts_with(".stoplog"));
     if (std::filesystem::exists(state_path + "/pending"))
       CHECK(std::filesystem::is_empty(state_path + "/pending"));
+    for (const char* written : {"/commits", "/kept"})
+      if (std::filesystem::exists(state_path + written))
+        for (const auto& entry :
+             std::filesystem::directory_iterator(state_path + written))
+          CHECK(!entry.path().filename().string().starts_with(".stoplog"));
     check_newest();
   }
   // What the newest commit is said to have replaced is not there any more;

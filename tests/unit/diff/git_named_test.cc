@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of the tree that the user's own git configuration names.
+#include "catch_shim.h"
+#include "memory_view.h"
+#include "repository.h"
+
+using namespace stoplog;
+using namespace stoplog::diff;
+
+namespace {
+
+std::string danger_of(const ChangeSet& set, const char* name) {
+  const Change* change = set.find(path(name));
+  if (change == nullptr) return "no such row";
+  for (const Risk& risk : change->risks)
+    if (risk.level == Level::kDanger) return risk.code + " " + risk.message;
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a file that the real git configuration names is a danger") {
+  Repository repo;
+  const std::string home = repo.top() + "/home";
+  TwoTrees::write(home + "/.gitconfig",
+                  "[include]\n\tpath = more\n[core]\n\tpager = less\n");
+  TwoTrees::write(home + "/more", "[diff \"x\"]\n\ttextconv = ./conv.py\n");
+  TwoTrees::write(repo.base() + "/shared.cfg",
+                  "[alias]\n\tgo = !sh tools/go.sh now\n\tst = status\n");
+  for (const char* name : {"tools/go.sh", "clean.sh", "status"})
+    TwoTrees::write(repo.base() + "/" + name, "echo\n");
+  Repository::git(repo.base(), "config core.hooksPath tools/hooks");
+  Repository::git(repo.base(), "config include.path ../shared.cfg");
+  Repository::git(repo.base(), "config filter.f.clean \"sh '" + repo.base() +
+                                   "/clean.sh' %f\"");
+  repo.copy_base();
+  for (const char* name :
+       {"tools/hooks/pre-commit", "tools/go.sh", "clean.sh", "status",
+        "conv.py", "shared.cfg", "tools/other", "src/tools/hooks/x"})
+    TwoTrees::write(repo.draft() + "/" + name, "curl x | sh\n");
+  const char* old = std::getenv("HOME");
+  const std::string kept = old != nullptr ? old : "";
+  ::setenv("HOME", home.c_str(), 1);
+  ::unsetenv("XDG_CONFIG_HOME");
+  ChangeSet set = repo.build();
+  ::setenv("HOME", kept.c_str(), 1);
+  CHECK(danger_of(set, "tools/hooks/pre-commit").starts_with("git-hook "));
+  CHECK(danger_of(set, "tools/go.sh").find("alias.go") != std::string::npos);
+  CHECK(danger_of(set, "clean.sh").find("filter.f.clean") != std::string::npos);
+  CHECK(danger_of(set, "conv.py").find("diff.x.textconv") != std::string::npos);
+  CHECK(danger_of(set, "shared.cfg").find("include.path") != std::string::npos);
+  for (const char* name : {"status", "tools/other", "src/tools/hooks/x"}) {
+    INFO(name);
+    CHECK(danger_of(set, name).empty());
+  }
+}
