@@ -235,7 +235,27 @@ class Transaction {
     if (error.code() == Code::kDrift || error.code() == Code::kUnsupported ||
         error.err() == EINTR)
       return error;
-    return std::move(error).as(Code::kRolledBack);
+    const std::string hint =
+        error.hint().empty() ? what_helps(error.err()) : error.hint();
+    return std::move(error).as(Code::kRolledBack).with_hint(hint);
+  }
+
+  static const char* what_helps(int err) {
+    switch (err) {
+      case EACCES:
+      case EPERM:
+        return "all is as before; a directory in which names change must be "
+               "yours to write (`ls -ld`, `lsattr -d`)";
+      case EROFS:
+        return "all is as before; it is on a file system that is mounted "
+               "read-only";
+      case ENOSPC:
+      case EDQUOT:
+        return "all is as before; a commit needs room for the new files beside "
+               "the old ones";
+      default:
+        return "";
+    }
   }
 
   const Ground& ground_;

@@ -165,6 +165,7 @@ mounted() {
   mount -o remount,ro m
   exits 6 sl commit 2>"$T/err"
   grep -q 'stage in m: Read-only' "$T/err" || fail "no name: $(cat "$T/err")"
+  grep -q '^hint: .*mounted read-only' "$T/err" || fail "$(cat "$T/err")"
   ! grep -q 'temporary files' "$T/err" || fail "$(cat "$T/err")"
   sl status >"$T/out" 2>&1
   ! grep -q interrupted "$T/out" || fail "$(cat "$T/out")"

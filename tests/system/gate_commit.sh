@@ -493,6 +493,7 @@ read_only_directory() {
   if [ "$MODE" = user ]; then
     exits 6 sl commit 2>"$T/err"
     grep -q 'ro/a' "$T/err" || fail "no name: $(cat "$T/err")"
+    grep -q '^hint: .*yours to write' "$T/err" || fail "no hint: $(cat "$T/err")"
     same 'a b' "$(cat ro/a b | xargs)"
     test -z "$(find . -name '.stoplog*')" || fail 'a temporary file remains'
     chmod 755 ro
