@@ -7,6 +7,7 @@
 
 #include "diff/content_hash.h"
 #include "diff/git_config.h"
+#include "diff/git_inflate.h"
 #include "diff/git_new_objects.h"
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr size_t kSubjects = 20;       // of one ref
 constexpr size_t kSubjectsRead = 400;  // of all: each inflates up to 64 KiB
+constexpr size_t kSymbolic = 5;        // refs that name refs
 constexpr std::string_view kUnreadable = "unreadable";
 constexpr uint64_t kConfigLimit = 1u << 20;
 
@@ -120,11 +122,39 @@ class Folder {
       case GitSort::kRebuilt:
         git_.bookkeeping++;
         break;
+      case GitSort::kStashLog:
+        if (part.after) find_stashed(part);
+        note(rel, part);
+        break;
       case GitSort::kOther:
         git_.others.push_back(part.path);
+        if (rel.starts_with("reftable/"))
+          note_unreadable("refs of a format that is not known here");
         note(rel, part);
     }
     return {};
+  }
+
+  void note_unreadable(std::string why) {
+    if (std::ranges::find(git_.unreadable, why) == git_.unreadable.end())
+      git_.unreadable.push_back(std::move(why));
+  }
+
+  // All that `git stash list` shows: each is applied as a whole.
+  void find_stashed(const Change& part) {
+    auto ids = [&](const std::optional<fs::NodeState>& state)
+        -> Result<std::vector<std::string>> {
+      return parse_ref_log(TRY(text_of(state, kRefLogLimit)));
+    };
+    auto before = ids(part.before), after = ids(part.after);
+    if (!after) {
+      note_unreadable("logs/refs/stash: " + after.error().text());
+      return;
+    }
+    std::set<std::string> known;
+    if (before) known.insert(before->begin(), before->end());
+    for (const std::string& id : *after)
+      if (known.insert(id).second) stashed_.push_back(id);
   }
 
   // A part that a commit writes as it is.
@@ -223,7 +253,7 @@ class Folder {
             : std::unexpected(before ? after.error() : before.error());
     if (!delta) {
       git_.index_changed = true;
-      git_.unreadable.push_back("the index changed: " + delta.error().text());
+      note_unreadable("the index changed: " + delta.error().text());
       note("index", part);
       return;
     }
@@ -274,12 +304,15 @@ class Folder {
 
   void stage(const IndexEntry* old, const IndexEntry* now) {
     bool same = old && now && old->id == now->id && old->mode == now->mode;
-    // Of a conflict git commits nothing, of an intention nothing either.
-    if (same || (now && (now->intent_to_add || now->stage != 0)) ||
+    bool intended = now && now->intent_to_add;
+    // Of a conflict git commits nothing.
+    if ((same && intended == old->intent_to_add) || (now && now->stage != 0) ||
         (!now && old->stage != 0))
       return;
+    // Of an intention nothing either: what it was before goes.
+    if (intended && !old && now->id == object_id(format(), "blob", "")) return;
     StagedEntry entry{now ? now->path : old->path, 0, {}};
-    if (now) {
+    if (now && !(intended && old)) {
       entry.mode = now->mode;
       entry.id = hex({reinterpret_cast<const unsigned char*>(now->id.data()),
                       now->id.size()});
@@ -301,7 +334,7 @@ class Folder {
 
   std::optional<std::string> head(Side side, const Refs& packed_refs) {
     auto at = target(side, "HEAD", packed_refs);
-    if (at && at->starts_with("ref: "))
+    for (size_t i = 0; i < kSymbolic && at && at->starts_with("ref: "); i++)
       at = target(side, at->substr(5), packed_refs);
     return at && is_git_id(*at) ? at : std::nullopt;
   }
@@ -325,6 +358,8 @@ class Folder {
       input.tips.push_back({move.name, *move.to, move.from,
                             move.name == "HEAD" || move.name == current});
     }
+    for (const std::string& id : stashed_)
+      input.tips.push_back({"refs/stash", id, std::nullopt, false});
     if (input.tips.empty() && staged_.empty()) return;
     input.base_head = head(Side::kBase, before);
     input.new_head = head(Side::kDraft, after);
@@ -335,6 +370,7 @@ class Folder {
     git_.unreviewed = std::move(report.unreviewed);
     git_.unreviewed_count = report.unreviewed_count;
     git_.carried = std::move(report.carried);
+    git_.untracked = std::move(report.untracked);
     git_.unread = std::move(report.unread);
     git_.commits = report.commits;
     git_.passing = std::move(report.passing);
@@ -349,8 +385,12 @@ class Folder {
     auto text = read(side, "packed-refs", kPackedRefsLimit);
     auto refs = text ? parse_packed_refs(*text)
                      : Result<Refs>(std::unexpected(text.error()));
-    if (!refs) git_.unreadable.push_back("packed-refs: " + refs.error().text());
-    known = refs ? std::move(*refs) : Refs();
+    if (!refs) note_unreadable("packed-refs: " + refs.error().text());
+    // Refs that cannot be read were not deleted.
+    if (!refs && side == Side::kDraft && packed_changed_)
+      known = packed(Side::kBase);
+    else
+      known = refs ? std::move(*refs) : Refs();
     return *known;
   }
 
@@ -358,7 +398,7 @@ class Folder {
                                     const Refs& packed_refs) {
     auto text = read(side, name, kRefFile);
     if (!text) {
-      git_.unreadable.push_back(name + ": " + text.error().text());
+      note_unreadable(name + ": " + text.error().text());
       return std::string(kUnreadable);
     }
     if (text->empty()) {
@@ -366,6 +406,7 @@ class Folder {
       return it != packed_refs.end() ? std::optional(it->second) : std::nullopt;
     }
     auto ref = parse_ref(*text);
+    if (!ref) note_unreadable(name + ": " + ref.error().text());
     return ref ? *ref : std::string(kUnreadable);
   }
 
@@ -477,6 +518,7 @@ class Folder {
   GitChange git_;
   std::map<std::string, const Change*> by_name_;
   std::vector<StagedEntry> staged_;
+  std::vector<std::string> stashed_;    // new ids of the stash's log
   std::vector<const Change*> removed_;  // objects and packs
   std::set<std::string> names_;         // of refs that may have moved
   bool packed_changed_ = false;

@@ -53,6 +53,8 @@ struct GitChange {
   // Files under review that these bring with them, as they are shown: who
   // takes the commits takes these, sorted, from the workspace's top.
   std::vector<std::string> carried;
+  // Of these, the user's own that git did not have; the first twenty.
+  std::vector<std::string> untracked;
   std::vector<std::string> unread;  // sentences
   uint64_t commits = 0;
   std::vector<std::string> passing;

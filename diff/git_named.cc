@@ -86,7 +86,8 @@ class Reader {
       : view_(view), root_(root) {}
 
   std::vector<PolicyRule> run() {
-    read(root_ + "/.git/config");
+    read_repository();
+    read("/etc/gitconfig");
     if (const char* home = std::getenv("HOME")) {
       read(std::string(home) + "/.gitconfig");
       const char* config = std::getenv("XDG_CONFIG_HOME");
@@ -99,6 +100,20 @@ class Reader {
   }
 
  private:
+  // Of a linked work tree ".git" is a file that says where it is, and there
+  // another one where the rest is.
+  void read_repository() {
+    std::string git = root_ + "/.git", common;
+    if (auto text = sys::read_file(AT_FDCWD, git, kConfigLimit))
+      if (std::string_view link = trim(*text); link.starts_with("gitdir: "))
+        git = whole(std::string(link.substr(8)), root_);
+    read(git + "/config");
+    read(git + "/config.worktree");
+    if (auto text = sys::read_file(AT_FDCWD, git + "/commondir", kConfigLimit))
+      common = whole(std::string(trim(*text)), git);
+    if (!common.empty()) read(common + "/config");
+  }
+
   void read(const std::string& file) {
     if (seen_.size() >= kFiles || !seen_.insert(file).second) return;
     auto text = sys::read_file(AT_FDCWD, file, kConfigLimit);

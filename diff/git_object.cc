@@ -12,7 +12,7 @@
 namespace stoplog::diff {
 namespace {
 
-constexpr size_t kParents = 32;  // an octopus larger than that is a bomb
+constexpr size_t kParents = 1000;  // an octopus larger than that is a bomb
 
 // At most `limit` bytes of the inflated stream.
 Result<std::string> inflate_some(std::string_view bytes, size_t limit) {
@@ -38,8 +38,14 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
+// git makes none that ends so: it would be the lock of another.
+bool has_lock_name(std::string_view name) {
+  return name.ends_with(".lock") || name.find(".lock/") != name.npos;
+}
+
 bool is_ref_name(std::string_view name) {
   return name.starts_with("refs/") && name.size() < 1024 &&
+         !has_lock_name(name) &&
          std::none_of(
              name.begin(), name.end(),
              [](char c) {
@@ -62,17 +68,22 @@ bool is_git_id(std::string_view text) {
          });
 }
 
-Commit parse_commit(std::string_view rest) {
+Result<Commit> parse_commit(std::string_view rest) {
+  std::string_view line = take_line(rest);
+  if (!line.starts_with("tree ") || !is_git_id(line.substr(5)))
+    return fail(Code::kInvalid, "a commit does not begin with its tree");
   Commit commit;
-  while (!rest.empty()) {
-    std::string_view line = take_line(rest);
-    if (line.empty()) break;  // the message begins
-    if (commit.tree.empty() && line.starts_with("tree ") &&
-        is_git_id(line.substr(5)))
-      commit.tree = line.substr(5);
-    if (line.starts_with("parent ") && is_git_id(line.substr(7)) &&
-        commit.parents.size() < kParents)
-      commit.parents.emplace_back(line.substr(7));
+  commit.tree = line.substr(5);
+  bool parents = true;  // they come next, one after the other
+  for (line = take_line(rest); !line.empty(); line = take_line(rest)) {
+    bool parent = line.starts_with("parent ");
+    parents = parents && parent;
+    if (parent != parents || line.starts_with("tree "))
+      return fail(Code::kInvalid, "a commit has headers that git never makes");
+    if (!parent) continue;
+    if (!is_git_id(line.substr(7)) || commit.parents.size() >= kParents)
+      return fail(Code::kInvalid, "the parents of a commit cannot be read");
+    commit.parents.emplace_back(line.substr(7));
   }
   commit.subject = take_line(rest).substr(0, 200);
   return commit;
@@ -141,6 +152,25 @@ Result<std::map<std::string, std::string>> parse_packed_refs(
     refs[std::string(name)] = line.substr(0, space);
   }
   return refs;
+}
+
+std::string packed_refs_text(const std::map<std::string, std::string>& refs) {
+  std::string out = "# pack-refs with: sorted \n";
+  for (const auto& [name, id] : refs) out += id + " " + name + "\n";
+  return out;
+}
+
+Result<std::vector<std::string>> parse_ref_log(std::string_view bytes) {
+  std::vector<std::string> ids;
+  while (!bytes.empty()) {
+    std::string_view line = take_line(bytes);
+    size_t size = std::min(line.find(' '), line.size());
+    if (!is_git_id(line.substr(0, size)) || line.size() < 2 * size + 1 ||
+        !is_git_id(line.substr(size + 1, size)))
+      return fail(Code::kInvalid, "has a line that git never writes");
+    ids.emplace_back(line.substr(size + 1, size));
+  }
+  return ids;
 }
 
 }  // namespace stoplog::diff

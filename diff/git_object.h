@@ -17,6 +17,7 @@ namespace stoplog::diff {
 inline constexpr size_t kCommitLimit = 64 << 10;
 inline constexpr uint64_t kRefFile = 4096;
 inline constexpr uint64_t kPackedRefsLimit = 16ull << 20;
+inline constexpr uint64_t kRefLogLimit = 1ull << 20;
 
 struct Commit {
   std::string tree;
@@ -25,8 +26,10 @@ struct Commit {
 };
 // `bytes` is a whole loose object file, deflated. A long message is cut.
 Result<Commit> parse_loose_commit(std::string_view bytes);
-// The same of an object's data.
-Commit parse_commit(std::string_view data);
+// The same of an object's data. git takes the first line for the tree and the
+// next ones for parents, whatever else there is: what it never writes so is
+// Code::kInvalid.
+Result<Commit> parse_commit(std::string_view data);
 
 struct TreeEntry {
   uint32_t mode = 0;  // 0100644, 0100755, 0120000, 0160000, 040000
@@ -49,11 +52,17 @@ Result<TagTarget> parse_tag(std::string_view data);
 // 40 or 64 lower-case hex digits.
 bool is_git_id(std::string_view text);
 
-// The content of HEAD or of a loose ref: an id, or "ref: refs/…".
+// The content of HEAD or of a loose ref: an id, or "ref: refs/…". git reads
+// more than that as one; it writes nothing else.
 Result<std::string> parse_ref(std::string_view bytes);
 
 // Name to id. Lines that are neither entry, comment nor peeled id fail.
 Result<std::map<std::string, std::string>> parse_packed_refs(
     std::string_view bytes);
+// The same as git writes them, but without what a tag is said to be a tag of.
+std::string packed_refs_text(const std::map<std::string, std::string>& refs);
+
+// The ids that a log of a ref says it was moved to.
+Result<std::vector<std::string>> parse_ref_log(std::string_view bytes);
 
 }  // namespace stoplog::diff

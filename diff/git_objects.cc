@@ -16,6 +16,8 @@ namespace {
 
 // That each object costs at least: thousands of small ones are work, too.
 constexpr uint64_t kPerObject = 1024;
+// And each look into a pack's index: thousands of packs make thousands of them.
+constexpr uint64_t kPerPack = 64;
 
 std::string loose_name(std::string_view id) {
   return fmt::format("objects/{}/{}", id.substr(0, 2), id.substr(2));
@@ -119,8 +121,11 @@ Result<std::optional<GitObject>> GitObjects::find(Side side,
   if (auto at = TRY(content(side, loose_name(id))))
     return TRY(read_loose(*at, left));
   auto raw = loose_object_id(loose_name(id));
-  for (const Pack& pack : packs(side))
+  for (const Pack& pack : packs(side)) {
+    if (left < kPerPack) return fail_errno(EFBIG);
+    left -= kPerPack;
     if (auto object = TRY(pack.read(raw.value_or(""), left))) return object;
+  }
   return std::nullopt;
 }
 

@@ -113,6 +113,10 @@ class Risks {
       add(Level::kDanger, "git-unread",
           "cannot be compared with the files under review: " +
               some_of(git_.unread));
+    if (!git_.untracked.empty())
+      add(Level::kWarn, "git-untracked",
+          "commits or index have files of yours that git did not have: " +
+              some_of(git_.untracked));
     if (!git_.passing.empty())
       add(Level::kWarn, "git-history",
           fmt::format("{} new, and some have what the last one has not: {}",
@@ -133,7 +137,9 @@ class Risks {
       add(Level::kWarn, "git-state",
           "leaves something for git to go on with: " + some_of(others));
     if (!git_.unreadable.empty())
-      add(Level::kWarn, "git-unreadable", some_of(git_.unreadable));
+      add(Level::kDanger, "git-unreadable",
+          "git may read there what was not compared: " +
+              some_of(git_.unreadable));
   }
 
   const Change& row_;

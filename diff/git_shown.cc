@@ -75,6 +75,18 @@ bool ShownFiles::shows(const std::string& path, uint32_t mode,
   return ids.as_is == id || (!ids.with_lf.empty() && ids.with_lf == id);
 }
 
+bool ShownFiles::is_real(const std::string& path, const std::string& id) {
+  auto at = place_of(path);
+  auto found = at ? place_.view.real_state(*at)
+                  : Result<std::optional<fs::NodeState>>(std::nullopt);
+  if (!found || !*found) return false;
+  const fs::NodeState& there = **found;
+  if (there.type == fs::Type::kSymlink) return blob_id(there.target) == id;
+  if (there.type != fs::Type::kFile || !there.content) return false;
+  Ids ids = hash(there);
+  return ids.as_is == id || (!ids.with_lf.empty() && ids.with_lf == id);
+}
+
 const ShownFiles::Ids& ShownFiles::ids_of(const std::string& path,
                                           const fs::NodeState& state) {
   auto it = known_.find(path);

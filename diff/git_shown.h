@@ -41,6 +41,8 @@ class ShownFiles {
   explicit ShownFiles(Place place) : place_(std::move(place)) {}
 
   bool shows(const std::string& path, uint32_t mode, const std::string& id);
+  // Whether the real tree's file there has this content, too.
+  bool is_real(const std::string& path, const std::string& id);
   // What is there, of whatever kind.
   std::optional<fs::NodeState> state(const std::string& path) const;
   // From the workspace's top.

@@ -47,11 +47,14 @@ GitSort git_sort(std::string_view rel) {
   if (rel == "packed-refs") return GitSort::kPackedRefs;
   if (rel.starts_with("objects/")) return sort_of_object(rel);
   // A list of the refs for those who fetch over plain HTTP; `git gc` writes it.
-  if (rel == "info/refs" || rel == "gc.pid" || rel.starts_with("fsmonitor--"))
+  // Where git was before, and what it fetched last: ids that nobody looks at.
+  if (rel == "info/refs" || rel == "gc.pid" || rel == "ORIG_HEAD" ||
+      rel == "FETCH_HEAD" || rel.starts_with("fsmonitor--"))
     return GitSort::kRebuilt;
+  if (rel == "logs/refs/stash") return GitSort::kStashLog;
   constexpr std::string_view kNotes[] = {
-      "ORIG_HEAD",   "FETCH_HEAD", "COMMIT_EDITMSG", "gc.log",    "description",
-      "TAG_EDITMSG", "SQUASH_MSG", "index.lock",     "HEAD.lock", "branches"};
+      "COMMIT_EDITMSG", "gc.log",     "description", "TAG_EDITMSG",
+      "SQUASH_MSG",     "index.lock", "HEAD.lock",   "branches"};
   bool note =
       std::find(std::begin(kNotes), std::end(kNotes), rel) != std::end(kNotes);
   // The shared part of a split index says nothing without the index.

@@ -18,6 +18,7 @@ enum class GitSort {
   kPack,         // "*.pack"
   kPackIndex,    // "*.idx"
   kRebuilt,      // git makes it again from the rest, and trusts what it says
+  kStashLog,     // that is where `git stash` has all but the last
   kBookkeeping,  // logs, last messages: nothing of their own to tell
   kOther
 };

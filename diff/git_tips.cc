@@ -17,10 +17,12 @@ constexpr size_t kKept = 100;              // unreviewed files
 constexpr uint64_t kContent = 1ull << 20;  // of one of them
 constexpr uint64_t kContents = 8ull << 20;
 constexpr size_t kPath = 4096;  // longer ones nobody can open
+constexpr long kDepth = 500;    // directories in each other
 constexpr size_t kCommits = 10'000;
 constexpr size_t kBetween = 200;  // commits whose names are looked at
 constexpr size_t kBases = 8;
 constexpr size_t kPassing = 20;
+constexpr size_t kUntracked = 20;
 constexpr size_t kRealRefs = 10'000;
 constexpr size_t kRefPath = 1024;
 
@@ -61,12 +63,14 @@ class Comparison {
       if (tip.from && is_git_id(*tip.from)) refs_.push_back(*tip.from);
     if (input_.base_head) refs_.push_back(*input_.base_head);
     refs_.insert(refs_.end(), input_.base_refs.begin(), input_.base_refs.end());
-    if (input_.base_head)
-      if (auto commit = trees_.commit(*input_.base_head))
-        base_tree_ = commit->tree;
   }
 
   TipsReport run() {
+    where_ = "HEAD";
+    if (auto tree = tree_of(input_.base_head))
+      base_tree_ = std::move(*tree);
+    else
+      note_unread(tree.error());
     for (const GitTip& tip : input_.tips) {
       where_ = short_ref(tip.ref);
       if (Status done = compare(tip); !done) note_unread(done.error());
@@ -84,7 +88,9 @@ class Comparison {
 
  private:
   bool take_entry(const std::string& path) {
-    if (entries_left_ == 0 || path.size() > kPath) return false;
+    if (entries_left_ == 0 || path.size() > kPath ||
+        std::ranges::count(path, '/') > kDepth)
+      return false;
     entries_left_--;
     return true;
   }
@@ -99,6 +105,22 @@ class Comparison {
     report_.unread.push_back(where_ + ": " + why(error));
   }
 
+  // Of a commit or a tag of one; empty when there is none. Any other failure is
+  // none of absence: what is compared with nothing would pass for new.
+  Result<std::string> tree_of(const std::optional<std::string>& id) {
+    if (!id || !is_git_id(*id)) return std::string();
+    auto at = trees_.peel(*id);
+    if (!at && at.error().err() == ENOENT) return std::string();
+    if (!at) return std::unexpected(std::move(at.error()));
+    if (at->type != "commit") return std::string();
+    return TRY(trees_.commit(at->id)).tree;
+  }
+
+  Result<GitTrees::Entries> entries_of(const std::string& tree) {
+    if (tree.empty()) return GitTrees::Entries();
+    return trees_.tree(tree);
+  }
+
   Status compare(const GitTip& tip) {
     if (!seen_.insert(tip.id).second) return {};
     GitTrees::Peeled at = TRY(trees_.peel(tip.id));
@@ -110,8 +132,8 @@ class Comparison {
     std::vector<std::string> known;
     std::vector<Commit> between;
     TRY(look_back(at.id, known, between));
-    Bases bases = bases_of(tip, known);
-    find_passing(commit.tree, bases.first, between);
+    Bases bases = TRY(bases_of(tip, known));
+    TRY(find_passing(commit.tree, bases.first, between));
     return walk(commit.tree, bases, "");
   }
 
@@ -141,19 +163,19 @@ class Comparison {
   // The branch that the work tree stands on has nothing but where it was: what
   // else its commit has, the files show. Another one may stand on any commit
   // that is the user's own.
-  Bases bases_of(const GitTip& tip, const std::vector<std::string>& known) {
+  Result<Bases> bases_of(const GitTip& tip,
+                         const std::vector<std::string>& known) {
     Bases bases;
     std::vector<std::string> trees;
-    auto take = [&](const std::optional<std::string>& id) {
-      auto at = id ? trees_.peel(*id) : std::unexpected(Error(ENOENT));
-      auto commit = at ? trees_.commit(at->id)
-                       : Result<Commit>(std::unexpected(at.error()));
-      if (commit) trees.push_back(commit->tree);
+    auto take = [&](const std::optional<std::string>& id) -> Status {
+      std::string tree = TRY(tree_of(id));
+      if (!tree.empty()) trees.push_back(std::move(tree));
+      return {};
     };
-    take(tip.from);
+    TRY(take(tip.from));
     if (!tip.current)
       for (size_t i = 0; i < known.size() && i < kBases; i++)
-        if (trees_.is_reached(refs_, known[i])) take(known[i]);
+        if (trees_.is_reached(refs_, known[i])) TRY(take(known[i]));
     if (!base_tree_.empty()) trees.push_back(base_tree_);
     if (trees.empty()) return bases;
     bases.first = trees[0];
@@ -167,13 +189,13 @@ class Comparison {
     GitTrees::Entries entries = TRY(trees_.tree(tree));
     std::vector<GitTrees::Entries> kept;  // the maps point into them
     std::vector<ByName> before;
-    auto add_base = [&](const std::string& id) {
-      auto base = id.empty() ? std::unexpected(Error(ENOENT)) : trees_.tree(id);
-      kept.push_back(base ? *base : nullptr);
+    auto add_base = [&](const std::string& id) -> Status {
+      kept.push_back(TRY(entries_of(id)));
       before.push_back(by_name(kept.back()));
+      return {};
     };
-    add_base(bases.first);
-    for (const std::string& other : bases.others) add_base(other);
+    TRY(add_base(bases.first));
+    for (const std::string& other : bases.others) TRY(add_base(other));
     for (const TreeEntry& entry : *entries) {
       if (!take_entry(prefix)) return fail_errno(EFBIG);
       TRY(compare_entry(entry, before, prefix));
@@ -191,9 +213,11 @@ class Comparison {
                        const std::vector<ByName>& before,
                        const std::string& prefix) {
     Bases beneath;
+    bool known = false;
     for (size_t i = 0; i < before.size(); i++) {
       auto it = before[i].find(entry.name);
       if (it == before[i].end()) continue;
+      known = true;
       if (*it->second == entry) return {};
       if (!it->second->is_tree()) continue;
       if (i == 0)
@@ -205,8 +229,17 @@ class Comparison {
     if (entry.is_tree()) return walk(entry.id, beneath, path + "/");
     if (!files_.shows(path, entry.mode, entry.id))
       return add(path, nullptr, entry.id, entry.mode);
-    report_.carried.push_back(files_.full(path));
+    carry(path, known ? "" : entry.id);
     return {};
+  }
+
+  // As the draft shows it. What git had not (`fresh` is its id) and the real
+  // tree has is the user's own, and is no change that anybody sees.
+  void carry(const std::string& path, const std::string& fresh) {
+    report_.carried.push_back(files_.full(path));
+    if (!fresh.empty() && report_.untracked.size() < kUntracked &&
+        files_.is_real(path, fresh) && untracked_.insert(path).second)
+      report_.untracked.push_back(files_.full(path));
   }
 
   // In the tree no longer, and still there for the eye.
@@ -223,39 +256,40 @@ class Comparison {
       return add(path, &*there, "", 0);
     }
     if (!directory) return {};
-    auto entries = trees_.tree(base.id);
-    if (!entries) return {};
-    for (const TreeEntry& entry : **entries)
+    GitTrees::Entries entries = TRY(trees_.tree(base.id));
+    for (const TreeEntry& entry : *entries)
       TRY(compare_gone(entry, path + "/" + entry.name));
     return {};
   }
 
   Status compare_staged() {
     if (input_.staged.empty()) return {};
-    std::string head;
-    if (input_.new_head)
-      if (auto commit = trees_.commit(*input_.new_head)) head = commit->tree;
-    auto at = [&](const std::string& tree, const std::string& path) {
-      auto entry = tree.empty() ? std::nullopt : trees_.find(tree, path);
-      return entry ? *entry : std::nullopt;
+    std::string head = TRY(tree_of(input_.new_head));
+    auto at = [&](const std::string& tree,
+                  const std::string& path) -> Result<std::optional<TreeEntry>> {
+      if (tree.empty()) return std::nullopt;
+      return trees_.find(tree, path);
     };
     for (const StagedEntry& staged : input_.staged) {
       if (!take_entry(staged.path)) return fail_errno(EFBIG);
       if (staged.id.empty()) {
         auto there = files_.state(staged.path);
         if (!there) report_.carried.push_back(files_.full(staged.path));
-        if (there && there->type != fs::Type::kDir && at(head, staged.path))
+        if (there && there->type != fs::Type::kDir &&
+            TRY(at(head, staged.path)))
           TRY(add(staged.path, &*there, "", 0));
         continue;
       }
       if (files_.shows(staged.path, staged.mode, staged.id)) {
-        report_.carried.push_back(files_.full(staged.path));
+        bool known = TRY(at(base_tree_, staged.path)).has_value();
+        carry(staged.path, known ? "" : staged.id);
         continue;
       }
       auto is = [&](const std::optional<TreeEntry>& entry) {
         return entry && entry->id == staged.id && entry->mode == staged.mode;
       };
-      if (is(at(head, staged.path)) || is(at(base_tree_, staged.path)))
+      if (is(TRY(at(head, staged.path))) ||
+          is(TRY(at(base_tree_, staged.path))))
         continue;
       TRY(add(staged.path, nullptr, staged.id, staged.mode));
     }
@@ -298,12 +332,13 @@ class Comparison {
 
   // Names that came and went: a secret that was committed and removed again is
   // pushed all the same.
-  void find_passing(const std::string& tip, const std::string& base,
-                    const std::vector<Commit>& between) {
+  Status find_passing(const std::string& tip, const std::string& base,
+                      const std::vector<Commit>& between) {
     for (size_t i = 0; i < between.size() && i < kBetween; i++)
-      (void)find_names(between[i].tree, tip, base, "");
+      TRY(find_names(between[i].tree, tip, base, ""));
     if (between.size() > kBetween)
       report_.passing.push_back("(older commits were not looked at)");
+    return {};
   }
 
   // Names of `tree` that neither of the two others has.
@@ -312,12 +347,9 @@ class Comparison {
     if (tree == tip || tree == base || report_.passing.size() >= kPassing ||
         !named_.insert(key(prefix, tree)).second)
       return {};
-    auto list = [&](const std::string& id) {
-      auto read = id.empty() ? std::unexpected(Error(ENOENT)) : trees_.tree(id);
-      return read ? *read : nullptr;
-    };
     GitTrees::Entries entries = TRY(trees_.tree(tree));
-    GitTrees::Entries tip_entries = list(tip), base_entries = list(base);
+    GitTrees::Entries tip_entries = TRY(entries_of(tip)),
+                      base_entries = TRY(entries_of(base));
     ByName in_tip = by_name(tip_entries), in_base = by_name(base_entries);
     for (const TreeEntry& entry : *entries) {
       if (!take_entry(prefix)) return fail_errno(EFBIG);
@@ -343,7 +375,7 @@ class Comparison {
   TipsReport report_;
   std::string where_, base_tree_;
   std::vector<std::string> refs_;
-  std::set<std::string> seen_, counted_, passing_;
+  std::set<std::string> seen_, counted_, passing_, untracked_;
   std::set<Hash128> walked_, named_;
   size_t entries_left_ = kComparedEntries;
   uint64_t contents_left_ = kContents;

@@ -61,6 +61,8 @@ struct TipsReport {
   std::vector<std::string> unread;   // sentences
   // Paths that new commits or the index have as the draft shows them.
   std::vector<std::string> carried;
+  // Of these, files of the real tree that git had not: the first 20.
+  std::vector<std::string> untracked;
   uint64_t commits = 0;  // new ones
   // Paths that only commits between have: neither what was there before nor
   // what is there in the end.

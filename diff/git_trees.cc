@@ -33,10 +33,8 @@ Result<GitTrees::Entries> GitTrees::tree(const std::string& id) {
 }
 
 Result<Commit> GitTrees::commit(const std::string& id) {
-  Commit out = parse_commit(TRY(objects_.read(id, "commit", left_)).data);
-  if (out.tree.empty())
-    return fail(Code::kInvalid, "commit {} has no tree", id.substr(0, 12));
-  return out;
+  GitObject object = TRY(objects_.read(id, "commit", left_));
+  return TRY_CTX(parse_commit(object.data), id.substr(0, 12));
 }
 
 Result<GitTrees::Peeled> GitTrees::peel(const std::string& id) {
@@ -85,7 +83,9 @@ bool GitTrees::is_reached(const std::vector<std::string>& refs,
     auto object = objects_.read(queue[i], "", left);
     if (!object) continue;
     std::vector<std::string> next;
-    if (object->type == "commit") next = parse_commit(object->data).parents;
+    if (object->type == "commit")
+      if (auto commit = parse_commit(object->data))
+        next = std::move(commit->parents);
     if (object->type == "tag")
       if (auto target = parse_tag(object->data)) next = {target->id};
     for (std::string& parent : next)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "diff/content_hash.h"
 #include "diff/examine.h"
 
 namespace stoplog::diff {
@@ -12,6 +13,16 @@ namespace {
 bool is_printable(const std::optional<fs::NodeState>& state) {
   return !state || state->type == fs::Type::kSymlink ||
          (state->type == fs::Type::kFile && state->content);
+}
+
+bool is_same(const std::optional<fs::NodeState>& a,
+             const std::optional<fs::NodeState>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  auto text = [](const fs::NodeState& state) {
+    return state.content ? read_content(*state.content, state.size).value_or("")
+                         : state.target;
+  };
+  return a->type == b->type && a->mode == b->mode && text(*a) == text(*b);
 }
 
 }  // namespace
@@ -37,7 +48,11 @@ ChangeSet unreviewed_changes(const GitChange& git) {
   std::ranges::stable_sort(out.changes, [](const Change& a, const Change& b) {
     return a.path < b.path;
   });
-  auto same = std::ranges::unique(out.changes, {}, &Change::path);
+  // Of a commit and the index, mostly; where they differ both are shown.
+  auto same =
+      std::ranges::unique(out.changes, [](const Change& a, const Change& b) {
+        return a.path == b.path && is_same(a.after, b.after);
+      });
   out.changes.erase(same.begin(), same.end());
   return out;
 }

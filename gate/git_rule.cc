@@ -202,8 +202,7 @@ Status GitRule::prepare(std::vector<Item>& items,
   if (is_whole()) {
     for (const diff::Change& part : row_.git->parts)
       if (!is_rebuilt(part)) {
-        auto item =
-            relative(part.path) == "index" ? index_item(part) : item_of(part);
+        auto item = whole_item(part);
         if (item)
           items.push_back(std::move(*item));
         else if (item.error().code() == Code::kInvalid)
@@ -340,15 +339,11 @@ Status GitRule::prepare_index(std::vector<Item>& items,
     base = TRY(diff::read_content(*part.before->content, diff::kIndexLimit));
   auto now = TRY(real_text(part.path, diff::kIndexLimit));
   auto shared = shared_beneath(root_, row_.path);
-  // The draft may have taken the base's shared part away.
-  auto shared_of_base = [&](const std::string& name) -> Result<std::string> {
-    for (const diff::Change& other : row_.git->parts)
-      if (relative(other.path) == name && other.before && other.before->content)
-        return diff::read_content(*other.before->content, diff::kIndexLimit);
-    return shared(name);
+  auto of_base = [this](const std::string& name) {
+    return shared_of(Side::kBase, name);
   };
   auto delta =
-      diff::compare_indexes({base, shared_of_base}, {now.value_or(""), shared},
+      diff::compare_indexes({base, of_base}, {now.value_or(""), shared},
                             TRY(format_beneath(root_, row_.path)));
   if (!delta) return left("cannot be read");
   if (delta->any()) return left("has other entries in the real repository");
@@ -360,14 +355,66 @@ Status GitRule::prepare_index(std::vector<Item>& items,
   return {};
 }
 
+// The draft may have taken the base's shared part away, or brought its own.
+Result<std::string> GitRule::shared_of(Side side,
+                                       const std::string& name) const {
+  for (const diff::Change& other : row_.git->parts) {
+    const auto& state = side == Side::kBase ? other.before : other.after;
+    if (relative(other.path) == name && state && state->content)
+      return diff::read_content(*state->content, diff::kIndexLimit);
+  }
+  return shared_beneath(root_, row_.path)(name);
+}
+
+// Of a new repository what git reads otherwise than we do would be there
+// without having been compared with anything.
+Result<Item> GitRule::whole_item(const diff::Change& part) {
+  std::string_view rel = relative(part.path);
+  bool file = part.after && part.after->type == fs::Type::kFile &&
+              part.after->content != nullptr;
+  if (!file) return item_of(part);
+  if (rel == "index") return index_item(part);
+  if (rel == "packed-refs") return packed_item(part);
+  return is_git_ref(rel) ? ref_item(part) : item_of(part);
+}
+
+Result<Item> GitRule::ref_item(const diff::Change& part) {
+  auto text = diff::read_content(*part.after->content, kRefFile);
+  auto ref = text ? diff::parse_ref(*text)
+                  : Result<std::string>(std::unexpected(text.error()));
+  if (!ref)
+    return fail(Code::kInvalid, "{} is no ref",
+                quote_name(shown_path(part.path)));
+  Item item = TRY(item_of(part));
+  return text_item(part.path, item.old, *item.fresh, *ref + "\n");
+}
+
+Result<Item> GitRule::packed_item(const diff::Change& part) {
+  auto text = diff::read_content(*part.after->content, diff::kPackedRefsLimit);
+  auto refs = text ? diff::parse_packed_refs(*text)
+                   : Result<std::map<std::string, std::string>>(
+                         std::unexpected(text.error()));
+  if (!refs)
+    return fail(Code::kInvalid, "{} cannot be read",
+                quote_name(shown_path(part.path)));
+  Item item = TRY(item_of(part));
+  return text_item(part.path, item.old, *item.fresh,
+                   diff::packed_refs_text(*refs));
+}
+
 // Of an index the entries are what was compared; the rest is made again by git.
+// One that cannot be read to its end was compared with nothing.
 Result<Item> GitRule::index_item(const diff::Change& part) {
   Item item = TRY(item_of(part));
   if (!item.fresh || !item.fresh->is_file() || !part.after->content)
     return item;
   std::string bytes =
       TRY(diff::read_content(*part.after->content, diff::kIndexLimit));
-  auto made = [&](diff::ObjectFormat format) {
+  auto of_draft = [this](const std::string& name) {
+    return shared_of(Side::kDraft, name);
+  };
+  auto made = [&](diff::ObjectFormat format) -> Result<std::string> {
+    TRY(diff::compare_indexes({}, {bytes, of_draft}, format));
     return diff::index_without_extras(bytes, format);
   };
   if (!is_whole())

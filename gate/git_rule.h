@@ -59,6 +59,11 @@ class GitRule {
   Status prepare_index(std::vector<Item>& items, const diff::Change& part,
                        const std::set<RelPath>& unlocked);
   Result<Item> index_item(const diff::Change& part);
+  Result<Item> ref_item(const diff::Change& part);
+  Result<Item> packed_item(const diff::Change& part);
+  Result<Item> whole_item(const diff::Change& part);
+  enum class Side { kBase, kDraft };
+  Result<std::string> shared_of(Side side, const std::string& name) const;
   Status prepare_plain(std::vector<Item>& items, const diff::Change& part);
   Status add_parents(std::vector<Item>& items);
   void tame(std::vector<Item>& items, size_t first);

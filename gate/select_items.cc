@@ -96,10 +96,11 @@ class Selector {
       std::vector<RelPath> missing;
       for (const std::string& name : row->git->carried) {
         auto path = RelPath::parse(name);
-        const Change* change = path ? set_.find(*path) : nullptr;
-        if (change != nullptr && !whole_.contains(change->path))
-          missing.push_back(change->path);
+        if (path) find_refused(*path, missing);
       }
+      std::ranges::sort(missing);
+      auto twice = std::ranges::unique(missing);
+      missing.erase(twice.begin(), twice.end());
       if (!missing.empty())
         return std::unexpected(
             Error(Code::kRefused,
@@ -112,6 +113,30 @@ class Selector {
                     quote_name(row->shown_path()))));
     }
     return {};
+  }
+
+  // Rows that tell of this path and were not approved: its own, that of what
+  // moved away from it, and those of a directory above that moved or turned
+  // into something else. Of a directory's own attributes git knows nothing.
+  void find_refused(const RelPath& path, std::vector<RelPath>& missing) {
+    if (!moved_known_) {
+      moved_known_ = true;
+      for (const Change& change : set_.changes)
+        if (change.from) moved_.emplace(*change.from, &change);
+    }
+    auto refuse = [&](const Change& change) {
+      if (!whole_.contains(change.path)) missing.push_back(change.path);
+    };
+    for (RelPath at = path; !at.is_root(); at = at.parent()) {
+      auto [first, last] = moved_.equal_range(at);
+      for (auto it = first; it != last; ++it) refuse(*it->second);
+      const Change* change = set_.find(at);
+      bool stays = change != nullptr && !change->from &&
+                   (is_dir(change->after) &&
+                    (!change->before || is_dir(change->before)));
+      if (change != nullptr && change->git == nullptr && (at == path || !stays))
+        refuse(*change);
+    }
   }
 
   void tame(Item& item) {
@@ -321,7 +346,9 @@ class Selector {
   const diff::ChangeSet& set_;
   Selection selection_;
   std::set<RelPath> taken_;
-  std::set<RelPath> whole_;           // changes that are approved in all
+  std::set<RelPath> whole_;  // changes that are approved in all
+  bool moved_known_ = false;
+  std::multimap<RelPath, const Change*> moved_;  // by where they were
   std::set<RelPath> places_, bases_;  // of what was approved, before and after
   std::vector<RelPath> stale_, dangers_;
 };

@@ -294,3 +294,181 @@ TEST_CASE(
       rest = risk.message;
   CHECK(says(rest, "MERGE_HEAD, .git/MERGE_MSG"));
 }
+
+namespace {
+
+// A commit object as git never makes one; prints its id.
+std::string make_commit(Repository& repo, const std::string& headers) {
+  std::string id = TwoTrees::output(
+      "cd '" + repo.draft() + "' && printf '" + headers +
+      "author t <t@t> 1 +0000\\ncommitter t <t@t> 1 +0000\\n\\nx\\n' | "
+      "git hash-object --literally -w -t commit --stdin");
+  return id.substr(0, 40);
+}
+
+std::string id_of(Repository& repo, const std::string& what) {
+  return TwoTrees::output("cd '" + repo.draft() + "' && git rev-parse " + what)
+      .substr(0, 40);
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(c));
+  return text;
+}
+
+}  // namespace
+
+// git takes the first line for the tree, in either case of letters.
+TEST_CASE("a commit whose headers git reads otherwise is a danger") {
+  Repository repo;
+  std::string honest = id_of(repo, "HEAD^{tree}"), head = id_of(repo, "HEAD");
+  TwoTrees::write(at(repo, "a.c"), "evil\n");
+  repo.in_draft("add -A");
+  std::string evil =
+      TwoTrees::output("cd '" + repo.draft() + "' && git write-tree")
+          .substr(0, 40);
+  repo.in_draft("checkout -q -f HEAD");
+  repo.in_draft("reset -q --hard");
+  std::string headers = GENERATE(
+      as<std::string>{}, "tree EVIL\\ntree HONEST\\nparent HEAD\\n",
+      "tree LOWER\\ntree HONEST\\nparent HEAD\\n",
+      "tree HONEST\\nx y\\nparent HEAD\\n", "tree HONEST\\nparent UPPER\\n",
+      "parent HEAD\\ntree HONEST\\n", "parent HEAD\\n");
+  auto put = [&](const std::string& name, const std::string& value) {
+    size_t found = headers.find(name);
+    if (found != headers.npos) headers.replace(found, name.size(), value);
+  };
+  put("EVIL", upper(evil));
+  put("LOWER", evil);
+  put("HONEST", honest);
+  put("UPPER", upper(head));
+  put("HEAD", head);
+  INFO(headers);
+  TwoTrees::write(at(repo, ".git/refs/heads/main"),
+                  make_commit(repo, headers) + "\n");
+  std::string risk = risk_of(repo.build(), "git-unread");
+  CHECK(says(risk, "danger"));
+  CHECK(says(risk, "files under review: main: "));
+}
+
+TEST_CASE("refs that git reads and we do not are a danger") {
+  Repository repo;
+  std::string head = id_of(repo, "HEAD");
+  std::string text = GENERATE_COPY(upper(head), head + " junk",
+                                   std::string("ref:refs/heads/main"));
+  TwoTrees::write(at(repo, ".git/refs/heads/side"), text + "\n");
+  CHECK(says(risk_of(repo.build(), "git-unreadable"),
+             "danger git may read there what was not compared: "
+             "refs/heads/side: not a ref"));
+}
+
+TEST_CASE("packed-refs that cannot be read delete nothing and are a danger") {
+  Repository repo;
+  Repository::git(repo.base(), "branch side");
+  Repository::git(repo.base(), "pack-refs --all");
+  repo.copy_base();
+  std::string line = GENERATE(as<std::string>{}, "junk\\n",
+                              "1111111111111111111111111111111111111111 "
+                              "refs/heads/main.lock\\n");
+  TwoTrees::run("rm -rf '" + at(repo, ".git/refs/heads/") + "'*; printf '" +
+                line + "' >> '" + at(repo, ".git/packed-refs") + "'");
+  ChangeSet set = repo.build();
+  CHECK(says(risk_of(set, "git-unreadable"), "danger"));
+  CHECK(risk_of(set, "git-ref-deleted").empty());
+  CHECK(git_row(set).refs.empty());
+}
+
+TEST_CASE("an index out of order is a danger") {
+  Repository repo;
+  // Two entries of equal size, the one in the other's place.
+  TwoTrees::write(at(repo, "b.c"), "int b;\n");
+  repo.in_draft("add -A");
+  repo.in_draft("update-index --index-version 2");
+  std::string file = at(repo, ".git/index");
+  TwoTrees::run("cp '" + file + "' '" + file + ".was'");
+  TwoTrees::run(
+      "python3 - '" + file +
+      "' <<'E'\nimport sys,hashlib\nf=sys.argv[1];d=open(f,'rb').read()\n"
+      "a=d.index(b'a.c\\0')-62;b=d.index(b'b.c\\0')-62\n"
+      "x,y=d[a:a+72],d[b:b+72]\n"
+      "d=d[:a]+y+d[a+72:b]+x+d[b+72:-20]\n"
+      "open(f,'wb').write(d+hashlib.sha1(d).digest())\nE");
+  REQUIRE(TwoTrees::run("cmp -s '" + file + "' '" + file + ".was'") != 0);
+  TwoTrees::run("rm '" + file + ".was'");
+  CHECK(says(risk_of(repo.build(), "git-unreadable"),
+             "the index is damaged: not in order"));
+}
+
+TEST_CASE("each stash of the log is compared") {
+  Repository repo;
+  TwoTrees::write(at(repo, "a.c"), "evil\n");
+  repo.in_draft("stash -q");
+  std::string evil = id_of(repo, "refs/stash");
+  repo.in_draft("stash drop -q");
+  CHECK(risk_of(repo.build(), "git-unreviewed").empty());
+  std::string head = id_of(repo, "HEAD");
+  std::string who = " t <t@t> 1 +0000\tx\n";
+  std::string log = at(repo, ".git/logs/refs/stash");
+  TwoTrees::write(at(repo, ".git/refs/stash"), head + "\n");
+  TwoTrees::write(
+      log, std::string(40, '0') + " " + evil + who + evil + " " + head + who);
+  CHECK(says(risk_of(repo.build(), "git-unreviewed"), "a.c (refs/stash)"));
+  TwoTrees::write(log, upper(evil) + " " + upper(evil) + who);
+  CHECK(says(risk_of(repo.build(), "git-unreadable"), "logs/refs/stash"));
+}
+
+TEST_CASE("an intention to add hides no content and no deletion") {
+  Repository repo;
+  SECTION("of a file that was there") {
+    repo.in_draft("rm -q --cached a.c");
+    repo.in_draft("add -N a.c");
+    CHECK(
+        says(risk_of(repo.build(), "git-unreviewed"), "a.c (index, deleted)"));
+  }
+  SECTION("of a new one") {
+    TwoTrees::write(at(repo, "n.c"), "int n;\n");
+    repo.in_draft("add -N n.c");
+    check_no_danger(repo.build());
+  }
+}
+
+TEST_CASE("the user's own files that git had not are named") {
+  Repository repo;
+  TwoTrees::write(repo.base() + "/notes.txt", "mine\n");
+  TwoTrees::write(repo.draft() + "/notes.txt", "mine\n");
+  TwoTrees::write(at(repo, "new.c"), "int n;\n");
+  repo.in_draft("add -A");
+  std::string risk = risk_of(repo.build(), "git-untracked");
+  CHECK(says(risk, "warn"));
+  CHECK(says(risk, "not have: notes.txt"));
+  CHECK_FALSE(says(risk, "new.c"));
+  repo.in_draft("commit -qm x");
+  CHECK(says(risk_of(repo.build(), "git-untracked"), "not have: notes.txt"));
+  check_no_danger(repo.build());
+}
+
+TEST_CASE("refs in a format that is not known are a danger") {
+  Repository repo;
+  TwoTrees::write(at(repo, ".git/reftable/tables.list"), "x\n");
+  CHECK(says(risk_of(repo.build(), "git-unreadable"), "danger"));
+}
+
+TEST_CASE("trees a thousand deep are too much and not a crash") {
+  Repository repo;
+  std::string top = TwoTrees::output(
+      "cd '" + repo.draft() +
+      "' && t=$(printf '100644 blob %s\\tx\\n' $(echo x | git hash-object -w "
+      "--stdin) | git mktree) && python3 - $t <<'E'\nimport "
+      "sys,hashlib,zlib,os\nt=sys.argv[1]\nfor i in range(1500):\n"
+      "  d=b'40000 a\\0'+bytes.fromhex(t)\n"
+      "  d=b'tree %d\\0'%len(d)+d\n  t=hashlib.sha1(d).hexdigest()\n"
+      "  p='.git/objects/'+t[:2]\n  os.makedirs(p,exist_ok=True)\n"
+      "  open(p+'/'+t[2:],'wb').write(zlib.compress(d))\n"
+      "print(t)\nE\n");
+  std::string commit = TwoTrees::output(
+      "cd '" + repo.draft() +
+      "' && git -c user.name=t -c user.email=t@t commit-tree -m x -p HEAD " +
+      top.substr(0, 40));
+  TwoTrees::write(at(repo, ".git/refs/heads/main"), commit);
+  CHECK(says(risk_of(repo.build(), "git-unread"), "too much to compare"));
+}

@@ -134,3 +134,100 @@ TEST_CASE("a commit after an approved index has what its entries say") {
   CHECK(repo.git(real, "rev-parse HEAD^{tree}") == good);
   repo.check_clean();
 }
+
+// What we cannot read was compared with nothing; git may read it.
+TEST_CASE("refs and an index that cannot be read are left") {
+  bool whole = GENERATE(false, true);
+  Repo repo;
+  std::string dir = repo.draft + (whole ? "/sub" : "");
+  if (whole) {
+    std::filesystem::create_directory(dir);
+    repo.git(dir, "init -q -b main .");
+    repo.git(dir, "config user.name T");
+    repo.git(dir, "config user.email t@example.invalid");
+  }
+  put(dir + "/new.txt", "new\n");
+  put(dir + "/old.txt", "old\n");
+  repo.git(dir, "add -A");
+  repo.git(dir, "commit -q -m second");
+  std::string head = repo.git(dir, "rev-parse HEAD");
+  put(dir + "/.git/refs/heads/junk", head + " junk\n");
+  put(dir + "/.git/packed-refs", head + " refs/heads/packed\njunk\n");
+  // The last two entries change places.
+  repo.git(dir, "update-index --index-version 2");
+  std::string index = get(dir + "/.git/index");
+  size_t a = index.find(std::string("new.txt\0", 8)) - 62;
+  size_t b = index.find(std::string("old.txt\0", 8)) - 62;
+  std::string one = index.substr(a, 72), other = index.substr(b, 72);
+  index.replace(a, 72, other).replace(b, 72, one);
+  diff::ObjectHash hash(diff::ObjectFormat::kSha1);
+  hash.update(std::string_view(index).substr(0, index.size() - 20));
+  index.replace(index.size() - 20, 20, hash.finish());
+  put(dir + "/.git/index", index);
+  repo.look();
+  std::string real = repo.ws + (whole ? "/sub" : "");
+  std::string was = whole ? "" : get(real + "/.git/index");
+  auto result = repo.commit_now();
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(has_note(*result, "junk"));
+  CHECK(has_note(*result, "index"));
+  CHECK(!is_there(real + "/.git/refs/heads/junk"));
+  CHECK(!is_there(real + "/.git/packed-refs"));
+  if (whole)
+    CHECK(!is_there(real + "/.git/index"));
+  else
+    CHECK(get(real + "/.git/index") == was);
+  CHECK(repo.git(real, "rev-parse refs/heads/main") == head);
+  repo.check_clean();
+}
+
+TEST_CASE("what a tag is said to be a tag of is not committed") {
+  Repo repo;
+  std::string dir = repo.draft + "/sub";
+  std::filesystem::create_directory(dir);
+  repo.git(dir, "init -q -b main .");
+  repo.git(dir, "config user.name T");
+  repo.git(dir, "config user.email t@example.invalid");
+  repo.git(dir, "commit -q --allow-empty -m one");
+  repo.git(dir, "tag -a -m t v1");
+  repo.git(dir, "pack-refs --all");
+  CHECK(get(dir + "/.git/packed-refs").find('^') != std::string::npos);
+  repo.look();
+  REQUIRE(repo.commit_now());
+  std::string real = repo.ws + "/sub";
+  CHECK(get(real + "/.git/packed-refs").find('^') == std::string::npos);
+  CHECK(repo.git(real, "show-ref -d") == repo.git(dir, "show-ref -d"));
+  repo.check_clean();
+}
+
+TEST_CASE("a commit of git's with a rejected move is refused") {
+  bool directory = GENERATE(false, true);
+  Repo repo("", {});
+  std::string from = directory ? "d" : "a.txt", to = directory ? "e" : "z.txt";
+  if (directory) {
+    for (const std::string& tree : {repo.ws, repo.base, repo.draft}) {
+      std::filesystem::create_directories(tree + "/d");
+      put(tree + "/d/x", "x\n");
+      put(tree + "/d/y", "y\n");
+      repo.git(tree, "add -A");
+      repo.git(tree, "-c user.name=t commit -q --date=1 -m d");
+    }
+  }
+  repo.git(repo.draft, "mv " + from + " " + to);
+  repo.git(repo.draft, "commit -q -m moved");
+  repo.view = fs::view_of_directories(repo.base_fd.get(), repo.side.get());
+  auto built = diff::build_change_set(*repo.view, {});
+  REQUIRE(built);
+  repo.set = std::move(*built);
+  ApproveRequest only;
+  only.paths = {path(".git")};
+  only.danger = true;
+  REQUIRE(approve(repo.plan, repo.set, only));
+  auto result = repo.commit_now();
+  REQUIRE(!result);
+  INFO(result.error().text());
+  CHECK(result.error().code() == Code::kRefused);
+  CHECK(result.error().text().find(to) != std::string::npos);
+  CHECK(repo.git(repo.ws, "status --porcelain").empty());
+}
