@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/words.h"
+#include "draft/begun.h"
 #include "draft/ledger.h"
 
 namespace stoplog::cli {
@@ -27,6 +28,9 @@ std::string how_it_ended(const Json& e) {
   // What it stored there through a mapping found no room.
   const std::string lost =
       e["lost"].is_string() ? ", lost " + escape(e.text("lost")) : "";
+  // A run that has no end of its own: its daemon was killed.
+  if (!e["killed_by"].is_null() && e["mark_after"].is_null())
+    return "lost: " + escape(e.text("failure"));
   if (!e["killed_by"].is_null())
     return fmt::format("killed: {}{}", e.text("killed_by"), lost);
   if (!e["signal"].is_null())
@@ -35,9 +39,10 @@ std::string how_it_ended(const Json& e) {
 }
 
 std::string describe_run(const Json& e) {
-  std::string out = fmt::format("@{:<3} {}  [{}, {}", e.integer("command"),
-                                show_argv(strings(e["argv"])), how_it_ended(e),
-                                print_duration(Millis(e.integer("wall_ms"))));
+  std::string out = fmt::format("@{:<3} {}  [{}", e.integer("command"),
+                                show_argv(strings(e["argv"])), how_it_ended(e));
+  if (!e["wall_ms"].is_null())
+    out += ", " + print_duration(Millis(e.integer("wall_ms")));
   if (e.integer("memory_peak") > 0)
     out += ", " + print_size(static_cast<uint64_t>(e.integer("memory_peak")));
   if (e.integer("cpu_ms") > 0)
@@ -120,8 +125,11 @@ Result<int> run(Context& context, const Args& args) {
     }
     return kDone;
   }
-  draft::Ledger ledger =
-      TRY(draft::Ledger::open(*TRY(context.layout()), d->id));
+  const draft::Layout& layout = *TRY(context.layout());
+  // A state directory that cannot be written is still read.
+  if (Status noted = draft::record_lost_unless_served(layout, d->id); !noted)
+    context.out.note(noted.error().text());
+  draft::Ledger ledger = TRY(draft::Ledger::open(layout, d->id));
   if (args.has("verify")) return verify(context, ledger, json);
   std::optional<uint64_t> last;
   if (auto n = args.value("n"))

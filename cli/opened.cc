@@ -12,6 +12,7 @@
 #include "base/sys_process.h"
 #include "cli/decisions.h"
 #include "cli/progress_line.h"
+#include "draft/begun.h"
 #include "draft/layout.h"
 #include "draft/ledger.h"
 #include "fs/tree.h"
@@ -116,6 +117,9 @@ Status attach(const draft::Layout& layout, Opened& opened,
       layout, opened.draft.id, draft::LockMode::kShared, kPatience, ahead));
   opened.daemon = std::move(reached.daemon);
   opened.lock = std::move(reached.lock);
+  // What is held can be shown without it.
+  if (opened.lock)
+    (void)draft::record_lost(layout, opened.draft.id, opened.draft_dir.get());
   return {};
 }
 

@@ -30,6 +30,12 @@ Result<std::unique_ptr<DaemonCore>> Core::make(const CoreContext& context) {
   if (!events) return fail_errno(errno, "cannot make an event fd");
   auto core = std::unique_ptr<Core>(
       new Core(context, std::move(ledger), std::move(events)));
+  Fd dir = TRY(sys::openat(AT_FDCWD, context.layout.draft(context.draft.id),
+                           O_RDONLY | O_DIRECTORY));
+  if (auto lost = record_lost(dir.get(), core->ledger_); !lost)
+    log::error("cannot record the commands that a killed daemon left: {}",
+               lost.error().text());
+  core->begun_ = TRY(Begun::open(dir.get()));
   core->session_ = TRY(Session::open(
       context, {.workspace = core.get(), .home = &core->home_observer_}));
   for (const fs::Mark& mark : core->session_->tree().marks())

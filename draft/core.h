@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "draft/begun.h"
 #include "draft/daemon_core.h"
 #include "draft/held_drift.h"
 #include "draft/ledger.h"
@@ -102,6 +103,7 @@ class Core : public DaemonCore, private fs::Observer {
 
   const Shape shape_;
   Ledger ledger_;
+  Begun begun_;
   Fd events_fd_;
   HomeObserver home_observer_{*this};
   std::unique_ptr<Session> session_;

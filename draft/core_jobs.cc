@@ -118,7 +118,11 @@ Result<RunStarted> Core::run(const RunRequest& request, std::vector<Fd> stdio,
   last_command_ = job->command;
   job->before = session_->workspace_stats();
   job->home_before = session_->home_tree().stats();
-  job->running = TRY(session_->zygote().spawn(command_spec(request), fds));
+  begun_.add(begun_entry(job->command, request, session_->workspace(),
+                         rfc3339(Clock::real().now())));
+  auto running = session_->zygote().spawn(command_spec(request), fds);
+  if (!running) begun_.done();
+  job->running = TRY(std::move(running));
   RunStarted started{.command = job->command,
                      .pid = job->running->pid(),
                      .notes = session_->notes(),
@@ -188,6 +192,7 @@ void Core::finish(Job& job, const jail::Outcome& outcome) {
     push(std::move(event));
   };
   record("run", entry, Sync::kNo, tell);
+  begun_.done();
   if (!is_told) tell();  // the ledger could not be written; that is logged
 }
 

@@ -18,6 +18,7 @@
 //       journal, segments/         the held work (fs)
 //       home/                      the same for the jail's HOME
 //       ledger.jsonl               the record
+//       begun.jsonl                commands that run: not in the record yet
 //       plan.json                  decisions so far
 //       daemon.log                 what the daemon said last
 //     run/<id>/                    when the runtime directory cannot be used
@@ -51,6 +52,7 @@ inline constexpr char kSegmentsDir[] = "segments";
 inline constexpr char kHomeDir[] = "home";
 inline constexpr char kHomeBase[] = "lower";  // in it: what HOME stands over
 inline constexpr char kLedgerFile[] = "ledger.jsonl";
+inline constexpr char kBegunFile[] = "begun.jsonl";
 inline constexpr char kPlanFile[] = "plan.json";
 inline constexpr char kDaemonLogFile[] = "daemon.log";
 inline constexpr char kSocketFile[] = "control";

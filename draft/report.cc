@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/report.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #include "base/json_path.h"
@@ -98,6 +100,25 @@ Json run_entry(uint32_t command, const RunRequest& request,
       .set("mark_before", fmt::format("@{}", command))
       .set("mark_after", fmt::format("@{}.", command))
       .set("position", outcome.position_after);
+  return json;
+}
+
+Json begun_entry(uint32_t command, const RunRequest& request,
+                 const std::string& workspace, const std::string& started) {
+  return run_entry(command, request, workspace, {}).set("started", started);
+}
+
+Json lost_entry(const Json& begun) {
+  Json json = begun;
+  // The jail goes with its daemon.
+  json.set("exit", 128 + SIGKILL)
+      .set("signal", SIGKILL)
+      .set("killed_by", "supervisor")
+      .set("failure", "the draft's daemon was killed while it ran");
+  for (const char* key : {"wall_ms", "cpu_ms", "cpu_user_ms", "cpu_system_ms",
+                          "memory_peak", "pids_peak", "read_bytes",
+                          "written_bytes", "changed", "mark_after", "position"})
+    json.set(key, Json());
   return json;
 }
 

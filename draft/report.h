@@ -17,6 +17,11 @@ Json outcome_fields(uint32_t command, const RunRequest& request,
 // The ledger's: with limits and names of variables, never their values.
 Json run_entry(uint32_t command, const RunRequest& request,
                const std::string& workspace, const Outcome& outcome);
+// What is known before it starts, of run_entry()'s; and the entry of one whose
+// daemon was killed under it, made of that: nothing was measured.
+Json begun_entry(uint32_t command, const RunRequest& request,
+                 const std::string& workspace, const std::string& started);
+Json lost_entry(const Json& begun);
 // The report's: version and draft first. `changed` is null when unknown.
 Json run_report(const std::string& draft, uint32_t command,
                 const RunRequest& request, const std::string& workspace,

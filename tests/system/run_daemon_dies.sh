@@ -19,6 +19,7 @@ daemon_pid() {
   done
 }
 sleepers() { pgrep -x sleep > /dev/null; }
+daemon_gone() { [ -z "$(daemon_pid)" ]; }
 no_sleepers() { ! sleepers; }
 
 dies() {
@@ -30,6 +31,12 @@ dies() {
   wait "$client" || code=$?
   same 125 "$code" "exit ($(cat "$T/err"))"
   eventually no_sleepers
+  # Missing in the record, it would be as if nothing had run.
+  eventually daemon_gone
+  prints '@2 .*sleep 7731.*lost: ' sl log
+  prints '"command":2,.*"killed_by":"supervisor"' sl log --json
   same "$(printf 'kept\nbegun')" "$(sl run --quiet -- cat kept begun 2>&1)"
+  same 3 "$(sl log --no-pager | grep -c ' run ')" 'entries of runs'
+  sl log --verify > /dev/null
 }
 both_modes dies
