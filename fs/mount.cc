@@ -79,7 +79,10 @@ void MountServer::Impl::invalidate(std::span<const Invalidation> what) {
   if (watch) {
     for (const auto& one : what) {
       if (one.kind != Invalidation::Kind::kNode) continue;
-      watch->reconsider(one.node);
+      if (one.replaced)
+        watch->reset(one.node);
+      else
+        watch->reconsider(one.node);
       if (one.links) static_cast<void>(watch->cover_file(one.node));
     }
   }

@@ -176,6 +176,8 @@ struct Tree::Impl {
   void look_at_held(Serial serial, const Result<sys::Stat>& st,
                     std::vector<Invalidation>& out);
   void look_at_base(Serial serial, std::vector<Invalidation>& out);
+  void look_beneath(NodeId dir, std::vector<Invalidation>& out);
+  void look_at_replaced(std::vector<Invalidation>& out);
   std::set<Serial> held_in_sight() const;  // with mutex_ held
   Serial serial_of(NodeId id) const;       // takes it
 

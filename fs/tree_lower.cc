@@ -284,8 +284,10 @@ std::optional<LowerRef> Tree::lower_ref(NodeId node) {
       if (held == nullptr || !held->base) return std::nullopt;
       ref.dev = held->base->dev;
       ref.ino = held->base->ino;
+      ref.any = held->is_dir() && held->lower_path.empty();
     }
     if (live->serial == kRootSerial) {
+      ref.any = false;
       ref.dev = t.base_stat_.dev;
       ref.ino = t.base_stat_.ino;
     }

@@ -81,6 +81,7 @@ struct LowerRef {
   RelPath path;  // beneath the base
   dev_t dev = 0;
   uint64_t ino = 0;
+  bool any = false;  // whatever directory stands there, not this one alone
 };
 
 enum : uint32_t {
@@ -209,6 +210,9 @@ struct Invalidation {
   // kNode: a file with several names in the real tree. It needs a watch of its
   // own, put before the kernel is told.
   bool links = false;
+  // kNode: a directory in whose place another stands now in the real tree, or
+  // none: a watch of it is one of the wrong directory.
+  bool replaced = false;
   // kNode: only who has it open sees a difference, and nobody waits for it.
   bool later = false;
 };

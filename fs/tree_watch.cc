@@ -45,6 +45,10 @@ void Tree::Impl::look_at_held(Serial serial, const Result<sys::Stat>& st,
     const Held* node = state_.find(serial);
     if (node == nullptr || !node->base) return;
     id = id_of(slot_of_held(*node));
+    if (node->is_dir() &&
+        (!st || !(identity_of(*st) == identity_of(*node->base))))
+      out.push_back(
+          {.kind = Invalidation::Kind::kNode, .node = id, .replaced = true});
     bool live = node->own != kOwnAll || !node->body;
     if (live) out.push_back({.kind = Invalidation::Kind::kNode, .node = id});
     bool moved_here =
@@ -158,6 +162,53 @@ Serial Tree::Impl::serial_of(NodeId id) const {
   return live != nullptr ? live->serial : 0;
 }
 
+// Every name in it that is known here.
+void Tree::Impl::look_beneath(NodeId dir, std::vector<Invalidation>& out) {
+  std::vector<std::string> names;
+  {
+    std::shared_lock lock(mutex_);
+    const Live* live = get(dir);
+    if (live == nullptr) return;
+    for (const Live& other : slots_)
+      if (other.used && other.named && other.parent == static_cast<Slot>(dir))
+        names.push_back(other.name);
+    if (const Held* node = live->serial ? state_.find(live->serial) : nullptr)
+      for (const auto& [held, serial] : node->names)
+        if (serial != 0) names.push_back(held);
+  }
+  for (const std::string& each : names) look(dir, each, out);
+}
+
+// Held directories whose place in the real tree another one has, as `out` names
+// them: what is known of them and beneath is of the one that stood there.
+void Tree::Impl::look_at_replaced(std::vector<Invalidation>& out) {
+  using Kind = Invalidation::Kind;
+  std::set<NodeId> done;
+  Observer* observer = observer_;
+  const bool at_once = observer != nullptr && observer->forgets_names();
+  for (size_t i = 0; i < out.size(); ++i) {  // it grows
+    const NodeId dir = out[i].node;
+    if (!out[i].replaced || !done.insert(dir).second) continue;
+    // Cached ones beneath it lead to where it went.
+    dir_fds_.clear();
+    drop_listing(dir);
+    look_beneath(dir, out);
+    if (at_once) continue;
+    // The kernel takes what it knows to be absent in it along with its name.
+    std::shared_lock lock(mutex_);
+    const Live* live = get(dir);
+    const Held* node = live != nullptr ? state_.find(live->serial) : nullptr;
+    if (node == nullptr || node->links.empty()) continue;
+    const Link& link = node->links.front();
+    if (auto above = by_serial_.find(link.parent); above != by_serial_.end())
+      out.push_back({.kind = Kind::kDrop,
+                     .node = id_of(above->second),
+                     .child = dir,
+                     .name = link.name});
+  }
+  if (!done.empty() && at_once) out.push_back({.kind = Kind::kEveryName});
+}
+
 void Tree::lower_changed(NodeId dir, std::string_view name) {
   Impl& t = *impl_;
   std::vector<Invalidation> out;
@@ -174,24 +225,12 @@ void Tree::lower_changed(NodeId dir, std::string_view name) {
   if (!name.empty()) {
     t.look(dir, std::string(name), out);
   } else {
-    std::vector<std::string> names;
-    {
-      std::shared_lock lock(t.mutex_);
-      const Live* live = t.get(dir);
-      if (live == nullptr) return;
-      for (const Live& other : t.slots_)
-        if (other.used && other.named && other.parent == static_cast<Slot>(dir))
-          names.push_back(other.name);
-      if (const Held* node =
-              live->serial ? t.state_.find(live->serial) : nullptr)
-        for (const auto& [held, serial] : node->names)
-          if (serial != 0) names.push_back(held);
-    }
     t.dir_fds_.drop(dir);
-    for (const std::string& each : names) t.look(dir, each, out);
     Serial itself = t.serial_of(dir);
     if (itself > kRootSerial) t.look_at_base(itself, out);
+    t.look_beneath(dir, out);
   }
+  t.look_at_replaced(out);
   out.push_back({.kind = Invalidation::Kind::kNode, .node = dir});
   if (Observer* observer = t.observer_) observer->invalidate(out);
 }

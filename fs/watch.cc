@@ -12,6 +12,7 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "base/sys_file.h"
 #include "base/sys_fuse.h"
@@ -59,8 +60,8 @@ Watch::Watch(Tree& tree, const WatchOptions& options, uint64_t most, Fd inotify,
       base_(options.base),
       overflowed_(options.overflowed),
       most_(most),
-      inotify_(std::move(inotify)),
-      wake_(std::move(wake)) {}
+      wake_(std::move(wake)),
+      inotify_(std::move(inotify)) {}
 
 Watch::~Watch() { stop(); }
 
@@ -86,10 +87,12 @@ bool Watch::cover_file(NodeId file, bool* fresh) {
 }
 
 bool Watch::cover(NodeId node, uint32_t mask, bool* fresh) {
+  uint64_t resets = 0;
   {
     std::shared_lock lock(mutex_);
     auto it = nodes_.find(node);
     if (it != nodes_.end()) return it->second.covered;
+    resets = resets_;
   }
   Fd target;
   Coverage coverage = find(node, target);
@@ -97,6 +100,7 @@ bool Watch::cover(NodeId node, uint32_t mask, bool* fresh) {
   std::unique_lock lock(mutex_);
   if (auto it = nodes_.find(node); it != nodes_.end())
     return it->second.covered;
+  if (resets != resets_) return false;  // the next one asks again
   // With the lock: another node that stands on the same file may be dropped
   // just now, and would take away the watch that both have.
   if (target && watches_.size() < most_)
@@ -124,7 +128,10 @@ Watch::Coverage Watch::find(NodeId node, Fd& target) {
   auto magic = sys::fs_magic(found->get());
   if (!magic || !reports_changes(*magic)) return {};
   auto stat = sys::fstat(found->get());
-  if (!stat || stat->dev != ref->dev || stat->ino != ref->ino) return kMoving;
+  if (!stat) return kMoving;
+  if (ref->any ? !S_ISDIR(stat->mode)
+               : stat->dev != ref->dev || stat->ino != ref->ino)
+    return kMoving;
   target = std::move(*found);
   return {};
 }
@@ -159,6 +166,27 @@ void Watch::reconsider(NodeId node) {
   if (it != nodes_.end() && it->second.watch < 0) nodes_.erase(it);
 }
 
+void Watch::reset(NodeId node) {
+  std::unique_lock lock(mutex_);
+  ++resets_;
+  drop(node);
+}
+
+// Among the events that were lost may be those of watches that ended: nothing
+// here says any more which ones stand. Without another descriptor it goes on
+// with these.
+void Watch::start_over() {
+  auto fresh = sys::inotify_open();
+  if (!fresh) return;
+  Fd old;  // closed without the lock: it takes all its watches away
+  std::unique_lock lock(mutex_);
+  old = std::exchange(inotify_, std::move(*fresh));
+  ++resets_;
+  nodes_.clear();
+  watches_.clear();
+  lock.unlock();
+}
+
 WatchStats Watch::stats() const {
   std::shared_lock lock(mutex_);
   return {.watches = watches_.size(),
@@ -168,9 +196,9 @@ WatchStats Watch::stats() const {
 }
 
 void Watch::run() {
-  std::array<pollfd, 2> fds{pollfd{inotify_.get(), POLLIN, 0},
-                            pollfd{wake_.get(), POLLIN, 0}};
   while (!stopping_) {
+    std::array<pollfd, 2> fds{pollfd{inotify_.get(), POLLIN, 0},
+                              pollfd{wake_.get(), POLLIN, 0}};
     if (::poll(fds.data(), fds.size(), -1) < 0) continue;
     if (stopping_ || fds[0].revents == 0) continue;
     std::this_thread::sleep_for(kGather);
@@ -198,6 +226,7 @@ void Watch::handle(const std::vector<sys::InotifyEvent>& events) {
   }
   if (overflow) {
     ++overflows_;
+    start_over();
     tree_.lower_changed_everywhere();
     if (overflowed_) overflowed_();
     return;

@@ -74,6 +74,8 @@ class Watch {
   void forget(NodeId node);
   // The node may have got another lower side (rollback, commit).
   void reconsider(NodeId node);
+  // Another directory stands where the watched one stood.
+  void reset(NodeId node);
   WatchStats stats() const;
 
  private:
@@ -87,6 +89,7 @@ class Watch {
   bool cover(NodeId node, uint32_t mask, bool* fresh);
   Coverage find(NodeId node, Fd& target);
   void drop(NodeId node);  // mutex_ held exclusively
+  void start_over();
   void run();
   void handle(const std::vector<sys::InotifyEvent>& events);
 
@@ -94,14 +97,15 @@ class Watch {
   const int base_;
   const std::function<void()> overflowed_;
   const uint64_t most_;
-  const Fd inotify_;
   const Fd wake_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> events_{0};
   std::atomic<uint64_t> overflows_{0};
   std::atomic<uint64_t> refused_{0};
-  mutable std::shared_mutex mutex_;  // protects the two maps; a leaf
+  mutable std::shared_mutex mutex_;  // protects the following; a leaf
+  Fd inotify_;                       // replaced by the thread alone
+  uint64_t resets_ = 0;  // what was found before one may be gone from there
   std::unordered_map<NodeId, Coverage> nodes_;
   std::unordered_map<int, std::vector<NodeId>> watches_;
 };

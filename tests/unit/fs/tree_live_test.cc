@@ -209,6 +209,31 @@ TEST_CASE("a lower directory that vanishes keeps what the draft holds in it") {
   CHECK_FALSE(told.notes.empty());
 }
 
+TEST_CASE("a directory that was made anew shows where the draft holds one") {
+  TreeFixture f;
+  Told told;
+  f.options.observer = &told;
+  f.base.mkdir("d/sub");
+  f.base.write("d/sub/low", "x");
+  f.open();
+  CHECK(f.create("d/sub/new", "mine") == 0);
+  CHECK(f.list("d/sub") == "low new");
+  NodeId sub = f.at("d/sub");
+  stdfs::rename(f.base / "d", f.base / "away");
+  f.base.mkdir("d/sub");
+  f.base.write("d/sub/other", "y");
+  f.tree->lower_changed(kRootId, "d");
+  CHECK(f.list("d/sub") == "new other");
+  CHECK(f.read("d/sub/new") == "mine");
+  CHECK(f.at("d/sub") == sub);
+  CHECK(std::ranges::any_of(told.what, [&](const Invalidation& i) {
+    return i.node == sub && i.replaced;
+  }));
+  auto ref = f.tree->lower_ref(sub);
+  REQUIRE(ref);
+  CHECK(ref->any);
+}
+
 TEST_CASE("rules hide mask deny and protect by every route") {
   TreeFixture f;
   Told told;
