@@ -23,7 +23,9 @@ void State::base_of_top(const BaseChange& change, Position reviewed) {
   } else {
     top->own = 0;
     top->flags = 0;
+    uncount_beside(*top);
     top->xattrs.clear();
+    count_beside(*top);
     top->drift.clear();
   }
   index(*top);

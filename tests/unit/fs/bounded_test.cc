@@ -78,6 +78,21 @@ TEST_CASE("extended attributes and symlinks are charged to the quota") {
   check_count(f);
 }
 
+TEST_CASE("what a commit of the top takes is given back to the quota") {
+  TreeFixture f;
+  f.options.quota = {.bytes = 100'000, .inodes = 100, .reserve = 50'000};
+  f.open();
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(f.err(f.tree->setxattr(kRootId, "user.a", std::string(60'000, 'a'),
+                                   0, f.caller)) == 0);
+    BaseChange change;
+    change.now = change.before = stat_of(f, ".");
+    REQUIRE(f.tree->commit_base(marked(f), {{change}}));
+    CHECK(f.tree->stats().beside_bytes == 0);
+  }
+  check_count(f);
+}
+
 TEST_CASE("further names of a file are charged to the quota of files") {
   TreeFixture f;
   f.options.quota = {.bytes = UINT64_MAX, .inodes = 10};
