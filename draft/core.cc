@@ -203,7 +203,7 @@ void Core::end_for_loss(const std::string& path, bool in_home) {
 // What a command stored and could not be written either is not the next one's
 // loss. Of files without a name nothing says when all of it has come.
 void Core::await_losses(Job& job) {
-  std::set<std::pair<bool, std::string>> lossy;
+  std::set<std::pair<bool, std::string>> lossy, synced;
   uint64_t nameless = 0;
   auto look = [&] {
     std::lock_guard lock(mutex_);
@@ -212,12 +212,17 @@ void Core::await_losses(Job& job) {
     return before != nameless;
   };
   bool more = look();
-  std::vector<std::string> here, home;
-  for (const auto& [in_home, path] : lossy)
-    (in_home ? home : here).push_back(path);
-  // fsync alone waits for it: syncfs does not, on FUSE.
-  (void)sync_files(session_->mount_path(), here);
-  (void)sync_files(session_->home_mount_path(), home);
+  // Others may be found lossy meanwhile.
+  while (synced.size() < lossy.size()) {
+    std::vector<std::string> here, home;
+    for (const auto& one : lossy)
+      if (synced.insert(one).second)
+        (one.first ? home : here).push_back(one.second);
+    // fsync alone waits for it: syncfs does not, on FUSE.
+    (void)sync_files(session_->mount_path(), here);
+    (void)sync_files(session_->home_mount_path(), home);
+    more = look() || more;
+  }
   constexpr useconds_t kPause = 100'000;
   for (int left = 20; more && left > 0; --left) {
     ::usleep(kPause);

@@ -179,6 +179,8 @@ void Core::finish(Job& job, const jail::Outcome& outcome) {
       std::lock_guard lock(mutex_);
       auto found = jobs_.find(command);
       if (found != jobs_.end()) {
+        // Of the last moment: too late for the entry, not for who waits.
+        if (told.lost.empty()) told.lost = found->second->lost;
         ended_.push_back(std::move(found->second));
         jobs_.erase(found);
       }

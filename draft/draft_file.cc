@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/draft_file.h"
 
+#include "base/log.h"
 #include "base/sys_file.h"
 #include "draft/layout.h"
 
@@ -29,7 +30,12 @@ Status write_draft(int draft_dir, const Draft& draft, Sync sync) {
   TRY_CTX(
       write_file(draft_dir, kDraftFile, draft.to_json().pretty(), 0600, sync),
       "cannot write draft.json");
-  return sync == Sync::kYes ? keep_synced(draft_dir) : Status{};
+  if (sync != Sync::kYes) return {};
+  // It is written, whatever comes of its second name, which is for a loss of
+  // power later on.
+  if (Status kept = keep_synced(draft_dir); !kept)
+    log::error("cannot keep {}: {}", kSyncedFile, kept.error().text());
+  return {};
 }
 
 // One more name of the same file: nothing is written twice.

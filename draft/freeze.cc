@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <climits>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -182,14 +183,17 @@ Status sync_mappings(const std::vector<pid_t>& pids, const MappedAt& where) {
 Status sync_files(const std::string& mount,
                   const std::vector<std::string>& paths) {
   constexpr size_t kAtOnce = 100;  // names of 4 KiB: what an exec takes
+  Status first;
   for (size_t at = 0; at < paths.size(); at += kAtOnce) {
     std::vector<std::string> argv = {"stoplog", "daemon", "--sync-files", mount,
                                      "--"};
     for (size_t i = at; i < std::min(at + kAtOnce, paths.size()); ++i)
-      argv.push_back(paths[i]);
-    TRY(write_back(std::move(argv)));
+      if (paths[i].size() < PATH_MAX) argv.push_back(paths[i]);
+    // One that fails leaves the others to be done.
+    if (Status done = write_back(std::move(argv)); !done && first)
+      first = std::move(done);
   }
-  return {};
+  return first;
 }
 
 Status sync_files_here(const std::string& mount,
