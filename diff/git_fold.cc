@@ -2,16 +2,15 @@
 #include "diff/git_fold.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "diff/content_hash.h"
-#include "diff/git_config.h"
 #include "diff/git_inflate.h"
 #include "diff/git_new_objects.h"
 #include "diff/git_object.h"
 #include "diff/git_pack_index.h"
 #include "diff/git_row_risks.h"
+#include "diff/git_sides.h"
 #include "diff/git_sort.h"
 #include "diff/git_split_index.h"
 #include "diff/git_tips.h"
@@ -21,9 +20,6 @@ namespace {
 
 constexpr size_t kSubjects = 20;       // of one ref
 constexpr size_t kSubjectsRead = 400;  // of all: each inflates up to 64 KiB
-constexpr size_t kSymbolic = 5;        // refs that name refs
-constexpr std::string_view kUnreadable = "unreadable";
-constexpr uint64_t kConfigLimit = 1u << 20;
 
 bool is_directory(const Change& change) {
   return (change.after ? change.after : change.before)->type == fs::Type::kDir;
@@ -35,20 +31,19 @@ class Folder {
       : context_(context),
         view_(context.view),
         directory_(std::move(git.directory)),
-        objects_(view_, directory_, format()) {
-    git_.parts = std::move(git.parts);
-    for (const Change& part : git_.parts)
-      if (part.path != directory_) by_name_[relative(part)] = &part;
-  }
+        parts_(std::move(git.parts)),
+        sides_(view_, directory_, parts_),
+        objects_(view_, directory_, sides_.format()) {}
 
   Result<std::optional<Change>> run() {
-    for (const Change& part : git_.parts) TRY(count(part));
+    for (const Change& part : parts_) TRY(count(part));
     count_removed();
     TRY(find_refs());
     put_first();
     for (RefMove& move : git_.refs) find_subjects(move);
     objects_.check();
     if (context_.compare && !goes()) compare_with_files();
+    git_.unreadable = sides_.take_unreadable();
     std::sort(git_.others.begin(), git_.others.end());
     bool whole = appears_or_goes();
     bool meaning = whole || !git_.refs.empty() || git_.index_changed ||
@@ -62,29 +57,21 @@ class Folder {
   }
 
  private:
-  using Refs = std::map<std::string, std::string>;
-
-  std::string relative(const Change& part) const {
-    return part.path.str().substr(directory_.str().size() + 1);
-  }
-
   bool appears_or_goes() const {
-    return std::any_of(
-        git_.parts.begin(), git_.parts.end(), [&](const Change& part) {
-          return part.path == directory_ && (!part.before || !part.after);
-        });
+    return std::any_of(parts_.begin(), parts_.end(), [&](const Change& part) {
+      return part.path == directory_ && (!part.before || !part.after);
+    });
   }
 
   bool goes() const {
-    return std::any_of(git_.parts.begin(), git_.parts.end(),
-                       [&](const Change& part) {
-                         return part.path == directory_ && !part.after;
-                       });
+    return std::any_of(parts_.begin(), parts_.end(), [&](const Change& part) {
+      return part.path == directory_ && !part.after;
+    });
   }
 
   Status count(const Change& part) {
     if (part.path == directory_) return {};
-    std::string rel = relative(part);
+    std::string rel = sides_.relative(part);
     if (is_directory(part)) {
       // A ref that made way for refs beneath its name.
       if (part.before && git_sort(rel) == GitSort::kRef) names_.insert(rel);
@@ -99,8 +86,7 @@ class Folder {
         if (rel == "HEAD" || !rel.ends_with(".lock")) names_.insert(rel);
         break;
       case GitSort::kPackedRefs:
-        packed_changed_ = true;
-        break;
+        break;  // find_refs() reads it
       case GitSort::kObject:
       case GitSort::kPack:
         if (!part.after) {
@@ -129,15 +115,10 @@ class Folder {
       case GitSort::kOther:
         git_.others.push_back(part.path);
         if (rel.starts_with("reftable/"))
-          note_unreadable("refs of a format that is not known here");
+          sides_.note_unreadable("refs of a format that is not known here");
         note(rel, part);
     }
     return {};
-  }
-
-  void note_unreadable(std::string why) {
-    if (std::ranges::find(git_.unreadable, why) == git_.unreadable.end())
-      git_.unreadable.push_back(std::move(why));
   }
 
   // All that `git stash list` shows: each is applied as a whole.
@@ -148,7 +129,7 @@ class Folder {
     };
     auto before = ids(part.before), after = ids(part.after);
     if (!after) {
-      note_unreadable("logs/refs/stash: " + after.error().text());
+      sides_.note_unreadable("logs/refs/stash: " + after.error().text());
       return;
     }
     std::set<std::string> known;
@@ -173,11 +154,11 @@ class Folder {
   void count_removed() {
     std::vector<const Change*> loose, packs;
     for (const Change* part : removed_)
-      (git_sort(relative(*part)) == GitSort::kPack ? packs : loose)
+      (git_sort(sides_.relative(*part)) == GitSort::kPack ? packs : loose)
           .push_back(part);
     loose.insert(loose.end(), packs.begin(), packs.end());
     for (size_t i : find_missing(loose, packs)) {
-      std::string rel = relative(*loose[i]);
+      std::string rel = sides_.relative(*loose[i]);
       (git_sort(rel) == GitSort::kPack ? git_.packs_removed
                                        : git_.objects_removed)++;
       note(rel, *loose[i]);
@@ -190,18 +171,19 @@ class Folder {
     if (all.empty()) return {};
     std::vector<std::string> ids, indexes;
     for (size_t i = 0; i < all.size() - packs.size(); i++)
-      ids.push_back(loose_object_id(relative(*all[i])).value_or(""));
+      ids.push_back(loose_object_id(sides_.relative(*all[i])).value_or(""));
     uint64_t left = kPackIndexLimit;
     for (const Change* pack : packs) {
-      auto index = read(Side::kBase, index_of(relative(*pack)), left);
+      auto index =
+          sides_.read(Side::kBase, index_of(sides_.relative(*pack)), left);
       indexes.push_back(index.value_or(""));
       left -= indexes.back().size();
     }
-    const ObjectFormat format = this->format();
+    const ObjectFormat format = sides_.format();
     MissingObjects missing(format, std::move(ids), std::move(indexes));
     left = kPackIndexLimit;
-    for (const std::string& pack : draft_packs()) {
-      auto index = read(Side::kDraft, index_of(pack), left);
+    for (const std::string& pack : sides_.draft_packs()) {
+      auto index = sides_.read(Side::kDraft, index_of(pack), left);
       if (!index) continue;
       left -= index->size();
       missing.found_in(pack_index_ids(*index, format));
@@ -213,47 +195,26 @@ class Folder {
     return pack.substr(0, pack.size() - 5) + ".idx";
   }
 
-  // Those that the draft has, relative to the git directory.
-  std::vector<std::string> draft_packs() const {
-    std::vector<std::string> out;
-    auto path = RelPath::parse(directory_.str() + "/objects/pack");
-    auto entries =
-        path ? view_.draft_list(*path) : std::unexpected(Error(ENOENT));
-    if (!entries) return out;
-    for (const fs::DirEntry& entry : *entries)
-      if (entry.type == fs::Type::kFile && entry.name.ends_with(".pack"))
-        out.push_back("objects/pack/" + entry.name);
-    return out;
-  }
-
-  static Result<std::string> text_of(const std::optional<fs::NodeState>& state,
-                                     uint64_t limit) {
-    if (!state) return std::string();
-    if (state->type != fs::Type::kFile || !state->content)
-      return fail(Code::kInvalid, "not a file");
-    return read_content(*state->content, limit);
-  }
-
   void compare_index(const Change& part) {
     auto before = text_of(part.before, kIndexLimit);
     auto after = text_of(part.after, kIndexLimit);
     auto shared = [this](Side side) {
       return [this, side](const std::string& name) {
-        return read(side, name, kIndexLimit);
+        return sides_.read(side, name, kIndexLimit);
       };
     };
     Result<IndexDelta> delta =
         before && after
             ? compare_indexes(
                   {*before, shared(Side::kBase)},
-                  {*after, shared(Side::kDraft)}, format(),
+                  {*after, shared(Side::kDraft)}, sides_.format(),
                   [this](const IndexEntry* old, const IndexEntry* now) {
                     stage(old, now);
                   })
             : std::unexpected(before ? after.error() : before.error());
     if (!delta) {
       git_.index_changed = true;
-      note_unreadable("the index changed: " + delta.error().text());
+      sides_.note_unreadable("the index changed: " + delta.error().text());
       note("index", part);
       return;
     }
@@ -266,42 +227,6 @@ class Folder {
     meaning_.update("index " + hex(delta->meaning) + "\n");
   }
 
-  enum class Side { kBase, kDraft };
-
-  // A file of the git directory on one side. What has no change is the same on
-  // both.
-  Result<std::string> read(Side side, const std::string& rel, uint64_t limit) {
-    if (auto it = by_name_.find(rel); it != by_name_.end()) {
-      const auto& state =
-          side == Side::kBase ? it->second->before : it->second->after;
-      if (state && state->type == fs::Type::kDir) return std::string();
-      return text_of(state, limit);
-    }
-    auto path = TRY(RelPath::parse(directory_.str() + "/" + rel));
-    auto state = TRY(view_.draft_state(path));
-    if (state && state->type == fs::Type::kDir) return std::string();
-    return text_of(state, limit);
-  }
-
-  // Where its objects and configuration are: those of another work tree are its
-  // repository's.
-  RelPath common() const {
-    RelPath above = directory_.parent();
-    return above.name() == "worktrees" ? above.parent() : directory_;
-  }
-
-  // As the base has it: what an agent wrote there is a danger of its own, and
-  // does not decide how the rest is read. A new repository's is its own.
-  std::string config() const {
-    RelPath path = common() / "config";
-    auto state = view_.real_state(path);
-    if (state && !*state) state = view_.draft_state(path);
-    auto text = state ? text_of(*state, kConfigLimit) : std::string();
-    return text.value_or("");
-  }
-
-  ObjectFormat format() const { return object_format(config()); }
-
   void stage(const IndexEntry* old, const IndexEntry* now) {
     bool same = old && now && old->id == now->id && old->mode == now->mode;
     bool intended = now && now->intent_to_add;
@@ -310,7 +235,8 @@ class Folder {
         (!now && old->stage != 0))
       return;
     // Of an intention nothing either: what it was before goes.
-    if (intended && !old && now->id == object_id(format(), "blob", "")) return;
+    if (intended && !old && now->id == object_id(sides_.format(), "blob", ""))
+      return;
     StagedEntry entry{now ? now->path : old->path, 0, {}};
     if (now && !(intended && old)) {
       entry.mode = now->mode;
@@ -321,35 +247,19 @@ class Folder {
     if (staged_.size() <= kComparedEntries) staged_.push_back(std::move(entry));
   }
 
-  // A submodule's is where its configuration says, beneath the workspace;
-  // another work tree is anywhere.
-  std::optional<RelPath> work_tree() const {
-    if (directory_.name() == ".git") return directory_.parent();
-    if (directory_.parent().name() == "worktrees") return std::nullopt;
-    auto keys = parse_git_config(config());
-    auto at = keys.find("core.worktree");
-    return at == keys.end() ? std::nullopt
-                            : resolve_beneath(directory_, at->second.back());
-  }
-
-  std::optional<std::string> head(Side side, const Refs& packed_refs) {
-    auto at = target(side, "HEAD", packed_refs);
-    for (size_t i = 0; i < kSymbolic && at && at->starts_with("ref: "); i++)
-      at = target(side, at->substr(5), packed_refs);
-    return at && is_git_id(*at) ? at : std::nullopt;
-  }
-
   void compare_with_files() {
-    const Refs& before = packed(Side::kBase);
-    const Refs& after = packed(Side::kDraft);
-    auto current = target(Side::kDraft, "HEAD", after).value_or("");
+    const GitSides::Refs& before = sides_.packed(Side::kBase);
+    auto current = sides_.target(Side::kDraft, "HEAD").value_or("");
     if (current.starts_with("ref: ")) current.erase(0, 5);
-    GitObjects objects({view_, common(), format(),
-                        context_.real_root.empty()
-                            ? ""
-                            : context_.real_root + "/" + common().str()});
-    ShownFiles files({view_, context_.facts, work_tree(), format()});
-    TipsInput input{.objects = objects, .files = files, .format = format()};
+    GitObjects objects(
+        {view_, sides_.common(), sides_.format(),
+         context_.real_root.empty()
+             ? ""
+             : context_.real_root + "/" + sides_.common().str()});
+    ShownFiles files(
+        {view_, context_.facts, sides_.work_tree(), sides_.format()});
+    TipsInput input{
+        .objects = objects, .files = files, .format = sides_.format()};
     for (const RefMove& move : git_.refs) {
       // Notes are read, never checked out; replacements are dangers anyway.
       if (!move.to || !is_git_id(*move.to) ||
@@ -361,10 +271,10 @@ class Folder {
     for (const std::string& id : stashed_)
       input.tips.push_back({"refs/stash", id, std::nullopt, false});
     if (input.tips.empty() && staged_.empty()) return;
-    input.base_head = head(Side::kBase, before);
-    input.new_head = head(Side::kDraft, after);
+    input.base_head = sides_.head(Side::kBase);
+    input.new_head = sides_.head(Side::kDraft);
     for (const auto& [name, id] : before) input.base_refs.push_back(id);
-    add_real_refs(view_, common() / "refs", input.base_refs);
+    add_real_refs(view_, sides_.common() / "refs", input.base_refs);
     input.staged = std::move(staged_);
     TipsReport report = compare_tips(input);
     git_.unreviewed = std::move(report.unreviewed);
@@ -379,61 +289,30 @@ class Folder {
       meaning_.update("unreviewed " + hex(report.unreviewed_digest) + "\n");
   }
 
-  const Refs& packed(Side side) {
-    auto& known = packed_[side == Side::kDraft && packed_changed_];
-    if (known) return *known;
-    auto text = read(side, "packed-refs", kPackedRefsLimit);
-    auto refs = text ? parse_packed_refs(*text)
-                     : Result<Refs>(std::unexpected(text.error()));
-    if (!refs) note_unreadable("packed-refs: " + refs.error().text());
-    // Refs that cannot be read were not deleted.
-    if (!refs && side == Side::kDraft && packed_changed_)
-      known = packed(Side::kBase);
-    else
-      known = refs ? std::move(*refs) : Refs();
-    return *known;
-  }
-
-  std::optional<std::string> target(Side side, const std::string& name,
-                                    const Refs& packed_refs) {
-    auto text = read(side, name, kRefFile);
-    if (!text) {
-      note_unreadable(name + ": " + text.error().text());
-      return std::string(kUnreadable);
-    }
-    if (text->empty()) {
-      auto it = packed_refs.find(name);
-      return it != packed_refs.end() ? std::optional(it->second) : std::nullopt;
-    }
-    auto ref = parse_ref(*text);
-    if (!ref) note_unreadable(name + ": " + ref.error().text());
-    return ref ? *ref : std::string(kUnreadable);
-  }
-
   Status find_refs() {
-    if (names_.empty() && !packed_changed_) return {};
-    const Refs& before = packed(Side::kBase);
-    const Refs& after = packed(Side::kDraft);
-    if (packed_changed_)
-      for (const Refs* side : {&before, &after})
+    if (names_.empty() && !sides_.packed_changed()) return {};
+    const GitSides::Refs& before = sides_.packed(Side::kBase);
+    const GitSides::Refs& after = sides_.packed(Side::kDraft);
+    if (sides_.packed_changed())
+      for (const GitSides::Refs* side : {&before, &after})
         for (const auto& [name, id] : *side) {
-          const Refs& other = side == &before ? after : before;
+          const GitSides::Refs& other = side == &before ? after : before;
           auto it = other.find(name);
           if (it == other.end() || it->second != id) names_.insert(name);
         }
     for (const std::string& name : names_) {
       RefMove move{.name = name, .from = {}, .to = {}, .subjects = {}};
-      move.from = target(Side::kBase, name, before);
-      move.to = target(Side::kDraft, name, after);
+      move.from = sides_.target(Side::kBase, name);
+      move.to = sides_.target(Side::kDraft, name);
       if (move.from == move.to) continue;  // packed, or written the same
       // The name's length, too: it may have spaces and newlines in it.
       meaning_.update(fmt::format("ref {} {} {} {}\n", name.size(), name,
                                   move.from.value_or("-"),
                                   move.to.value_or("-")));
       // What we cannot read, git perhaps can.
-      if (auto it = by_name_.find(name);
-          move.to == kUnreadable && it != by_name_.end())
-        note(name, *it->second);
+      if (const Change* part = sides_.change(name);
+          move.to == kUnreadableRef && part != nullptr)
+        note(name, *part);
       git_.refs.push_back(std::move(move));
     }
     return {};
@@ -442,7 +321,7 @@ class Folder {
   // HEAD and its branch, then what changes how all others are read: a list is
   // cut at its end.
   void put_first() {
-    auto head = read(Side::kDraft, "HEAD", kRefFile);
+    auto head = sides_.read(Side::kDraft, "HEAD", kRefFile);
     auto at = parse_ref(head.value_or(""));
     std::string branch = at && at->starts_with("ref: ") ? at->substr(5) : "";
     auto rank = [&](const RefMove& ref) {
@@ -465,11 +344,11 @@ class Folder {
            move.subjects.size() < kSubjects &&
            subjects_read_++ < kSubjectsRead) {
       std::string name = "objects/" + at.substr(0, 2) + "/" + at.substr(2);
-      auto bytes = read(Side::kDraft, name, kCommitLimit);
+      auto bytes = sides_.read(Side::kDraft, name, kCommitLimit);
       if (!bytes || bytes->empty()) break;
       auto commit = parse_loose_commit(*bytes);
       if (!commit) break;
-      made += made == move.subjects.size() && is_new(name);
+      made += made == move.subjects.size() && sides_.is_new(name);
       move.subjects.push_back(commit->subject);
       at = commit->parents.empty() ? "" : commit->parents[0];
     }
@@ -477,22 +356,17 @@ class Folder {
       move.subjects.resize(std::max<size_t>(made, 1));
   }
 
-  bool is_new(const std::string& rel) const {
-    auto it = by_name_.find(rel);
-    return it != by_name_.end() && !it->second->before;
-  }
-
   Result<Change> make_row() {
     Change row;
     row.path = directory_;
     row.content_changed = true;
     bool whole = appears_or_goes();
-    for (const Change& part : git_.parts) {
+    for (const Change& part : parts_) {
       row.command = std::max(row.command, part.command);
       // The index drifts whenever somebody looks; refs are another matter.
       bool ref = part.path != directory_ && !is_directory(part) &&
-                 (git_sort(relative(part)) == GitSort::kRef ||
-                  git_sort(relative(part)) == GitSort::kPackedRefs);
+                 (git_sort(sides_.relative(part)) == GitSort::kRef ||
+                  git_sort(sides_.relative(part)) == GitSort::kPackedRefs);
       if (part.drift && ref && !row.drift) row.drift = part.drift;
       if (whole && part.path == directory_) {
         row.before = part.before;
@@ -507,6 +381,7 @@ class Folder {
                             : Kind::kModified;
     row.risks = git_row_risks(row, git_, objects_);
     git_.meaning = meaning_.finish();
+    git_.parts = std::move(parts_);
     row.git = std::make_shared<const GitChange>(std::move(git_));
     return row;
   }
@@ -514,15 +389,14 @@ class Folder {
   const FoldContext& context_;
   const fs::View& view_;
   RelPath directory_;
+  std::vector<Change> parts_;  // until the row has them
+  GitSides sides_;
   NewObjects objects_;
   GitChange git_;
-  std::map<std::string, const Change*> by_name_;
   std::vector<StagedEntry> staged_;
   std::vector<std::string> stashed_;    // new ids of the stash's log
   std::vector<const Change*> removed_;  // objects and packs
   std::set<std::string> names_;         // of refs that may have moved
-  bool packed_changed_ = false;
-  std::optional<Refs> packed_[2];  // of the base, and of the draft's own
   size_t subjects_read_ = 0;
   Sha256 meaning_;
 };
