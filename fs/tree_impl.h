@@ -53,6 +53,8 @@ struct Live {
   timespec btime{};
   Slot parent = 0;        // untouched: the slot of its directory
   uint32_t children = 0;  // slots that have this one as parent
+  // Those of them that do so by their own name, in no order.
+  Slot first = 0, next = 0, before = 0;
   uint32_t generation = 0;
   mode_t type = 0;  // S_IFMT bits
   Rule rule = Rule::kNone;
@@ -130,6 +132,13 @@ struct Tree::Impl {
   // `*linked`: a node that was known already turned out to have several names.
   Slot add_lower(Slot parent, std::string_view name, const sys::Stat& st,
                  bool* linked = nullptr);
+  void enter(Slot slot, Slot parent);  // one more child
+  void leave(Slot slot);               // one less; it is not dropped
+  struct Alias {
+    Slot parent;
+    std::string name;
+  };
+  void exchange_names(Slot slot, Alias& alias);
   void unname(Slot slot);
   // Of a file with several links: one name goes, or becomes the one by which
   // its lower side is reached.
@@ -177,6 +186,7 @@ struct Tree::Impl {
                     std::vector<Invalidation>& out);
   void look_at_base(Serial serial, std::vector<Invalidation>& out);
   void look_beneath(NodeId dir, std::vector<Invalidation>& out);
+  bool still_stands(NodeId dir);
   void look_at_replaced(std::vector<Invalidation>& out);
   std::set<Serial> held_in_sight() const;  // with mutex_ held
   Serial serial_of(NodeId id) const;       // takes it
@@ -394,10 +404,6 @@ struct Tree::Impl {
   // a second name on the host.
   std::unordered_multimap<uint64_t, Slot> by_inode_;
   // Further names of an untouched file with several links.
-  struct Alias {
-    Slot parent;
-    std::string name;
-  };
   std::unordered_multimap<Slot, Alias> aliases_;
   // Commands that run now, as they began. What is written while none does is
   // somebody's at the mount.

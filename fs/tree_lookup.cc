@@ -123,15 +123,15 @@ Status Tree::Impl::release_if_replaced(NodeId parent, const std::string& name,
   auto it = by_serial_.find(serial);
   if (it == by_serial_.end()) return {};
   // The kernel may still know it: it stands for the file that was there.
-  Live& live = slots_[it->second];
+  const Slot slot = it->second;
+  Live& live = slots_[slot];
   by_serial_.erase(it);
   live.serial = 0;
-  live.parent = above;
   live.name = own_name;
   live.dev = base.dev;
   live.lower_ino = base.ino;
   live.btime = base.btime;
-  ++slots_[above].children;
+  enter(slot, above);
   return {};
 }
 

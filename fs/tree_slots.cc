@@ -66,6 +66,27 @@ Slot Tree::Impl::new_slot() {
   return slot;
 }
 
+void Tree::Impl::enter(Slot slot, Slot parent) {
+  Live& live = slots_[slot];
+  Live& dir = slots_[parent];
+  live.parent = parent;
+  live.before = 0;
+  live.next = dir.first;
+  if (dir.first != 0) slots_[dir.first].before = slot;
+  dir.first = slot;
+  ++dir.children;
+}
+
+void Tree::Impl::leave(Slot slot) {
+  Live& live = slots_[slot];
+  if (live.parent == 0) return;
+  Live& dir = slots_[live.parent];
+  (live.before != 0 ? slots_[live.before].next : dir.first) = live.next;
+  if (live.next != 0) slots_[live.next].before = live.before;
+  --dir.children;
+  live.parent = live.next = live.before = 0;
+}
+
 void Tree::Impl::drop_if_idle(Slot slot) {
   // A dropped slot may have been the last that kept its directory's slot.
   while (slot > 1) {
@@ -83,12 +104,12 @@ void Tree::Impl::drop_if_idle(Slot slot) {
         pending_drops_.push_back(live.serial);
     }
     name_memory_ -= std::min<uint64_t>(name_memory_, live.name.capacity());
+    leave(slot);
     live.used = false;
     live.name = {};
     ++live.generation;
     free_.push_back(slot);
     if (parent == 0) return;
-    --slots_[parent].children;
     slot = parent;
   }
 }
@@ -152,14 +173,26 @@ bool Tree::Impl::note_links(Slot slot, const sys::Stat& st) {
   return true;
 }
 
+// The name by which a file with several is reached, and another of them.
+void Tree::Impl::exchange_names(Slot slot, Alias& alias) {
+  Live& live = slots_[slot];
+  const Slot parent = alias.parent;
+  alias.parent = live.parent;
+  leave(slot);
+  enter(slot, parent);
+  // As many names as before lead from each.
+  ++slots_[alias.parent].children;
+  --slots_[parent].children;
+  std::swap(live.name, alias.name);
+}
+
 void Tree::Impl::prefer_name(Slot slot, Slot parent, std::string_view name) {
   Live& live = slots_[slot];
   if (live.parent == parent && live.name == name) return;
   auto [begin, end] = aliases_.equal_range(slot);
   for (auto it = begin; it != end; ++it) {
     if (it->second.parent != parent || it->second.name != name) continue;
-    std::swap(live.parent, it->second.parent);
-    std::swap(live.name, it->second.name);
+    exchange_names(slot, it->second);
     return;
   }
 }
@@ -168,10 +201,8 @@ void Tree::Impl::unname_one(Slot slot, Slot parent, std::string_view name) {
   Live& live = slots_[slot];
   auto [begin, end] = aliases_.equal_range(slot);
   if (begin == end) return unname(slot);
-  if (live.parent == parent && live.name == name) {
-    std::swap(live.parent, begin->second.parent);
-    std::swap(live.name, begin->second.name);
-  }
+  if (live.parent == parent && live.name == name)
+    exchange_names(slot, begin->second);
   for (auto it = begin; it != end; ++it) {
     if (it->second.parent != parent || it->second.name != name) continue;
     auto [first, last] = by_name_.equal_range(name_key(parent, name));
@@ -251,7 +282,6 @@ Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
   Slot slot = new_slot();
   Live& live = slots_[slot];
   live.name = name;
-  live.parent = parent;
   live.ino = shown_ino(st);
   live.lower_ino = st.ino;
   live.dev = st.dev;
@@ -260,7 +290,7 @@ Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
   live.links = links;
   live.named = true;
   name_memory_ += live.name.capacity();
-  ++slots_[parent].children;
+  enter(slot, parent);
   by_name_.emplace(name_key(parent, name), slot);
   if (!S_ISDIR(st.mode)) by_inode_.emplace(inode_key(identity), slot);
   if (options_.rules != nullptr && !options_.rules->empty())
@@ -275,12 +305,9 @@ void Tree::Impl::become_held(Slot slot, Serial serial) {
   live.serial = serial;
   by_serial_[serial] = slot;
   Slot parent = live.parent;
-  live.parent = 0;
+  leave(slot);
   live.name = {};
-  if (parent != 0) {
-    --slots_[parent].children;
-    drop_if_idle(parent);
-  }
+  if (parent != 0) drop_if_idle(parent);
 }
 
 Slot Tree::Impl::slot_of_held(const Held& node) {

@@ -162,6 +162,17 @@ Serial Tree::Impl::serial_of(NodeId id) const {
   return live != nullptr ? live->serial : 0;
 }
 
+// An untouched directory is where it was seen: nothing has changed for what is
+// in it. Of the top that is always so.
+bool Tree::Impl::still_stands(NodeId dir) {
+  Result<NodeView> view = fail_errno(ESTALE);
+  {
+    std::shared_lock lock(mutex_);
+    view = view_of(dir);
+  }
+  return view && (dir == kRootId || lower_stat_once(*view));
+}
+
 // Every name in it that is known here.
 void Tree::Impl::look_beneath(NodeId dir, std::vector<Invalidation>& out) {
   std::vector<std::string> names;
@@ -169,9 +180,8 @@ void Tree::Impl::look_beneath(NodeId dir, std::vector<Invalidation>& out) {
     std::shared_lock lock(mutex_);
     const Live* live = get(dir);
     if (live == nullptr) return;
-    for (const Live& other : slots_)
-      if (other.used && other.named && other.parent == static_cast<Slot>(dir))
-        names.push_back(other.name);
+    for (Slot at = live->first; at != 0; at = slots_[at].next)
+      if (slots_[at].named) names.push_back(slots_[at].name);
     if (const Held* node = live->serial ? state_.find(live->serial) : nullptr)
       for (const auto& [held, serial] : node->names)
         if (serial != 0) names.push_back(held);
@@ -192,6 +202,9 @@ void Tree::Impl::look_at_replaced(std::vector<Invalidation>& out) {
     // Cached ones beneath it lead to where it went.
     dir_fds_.clear();
     drop_listing(dir);
+    // Its watch is put first: what comes after the look is told.
+    if (observer != nullptr) observer->invalidate({&out[i], 1});
+    out[i].replaced = false;
     look_beneath(dir, out);
     if (at_once) continue;
     // The kernel takes what it knows to be absent in it along with its name.
@@ -227,8 +240,10 @@ void Tree::lower_changed(NodeId dir, std::string_view name) {
   } else {
     t.dir_fds_.drop(dir);
     Serial itself = t.serial_of(dir);
-    if (itself > kRootSerial) t.look_at_base(itself, out);
-    t.look_beneath(dir, out);
+    if (itself > kRootSerial)
+      t.look_at_base(itself, out);
+    else if (!t.still_stands(dir))
+      t.look_beneath(dir, out);
   }
   t.look_at_replaced(out);
   out.push_back({.kind = Invalidation::Kind::kNode, .node = dir});

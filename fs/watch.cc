@@ -101,18 +101,25 @@ bool Watch::cover(NodeId node, uint32_t mask, bool* fresh) {
   if (auto it = nodes_.find(node); it != nodes_.end())
     return it->second.covered;
   if (resets != resets_) return false;  // the next one asks again
-  // With the lock: another node that stands on the same file may be dropped
-  // just now, and would take away the watch that both have.
-  if (target && watches_.size() < most_)
-    if (auto watch = sys::inotify_watch(inotify_.get(), target.get(), mask))
-      coverage = {.watch = *watch, .covered = true};
+  coverage.mask = mask;
+  put(node, target.get(), coverage);
+  const Coverage& now = nodes_.find(node)->second;
+  if (now.watch >= 0 && fresh != nullptr) *fresh = true;
+  return now.covered;
+}
+
+// With the lock: another node that stands on the same file may be dropped just
+// now, and would take away the watch that both have.
+void Watch::put(NodeId node, int target, Coverage coverage) {
+  if (target >= 0 && watches_.size() < most_)
+    if (auto watch =
+            sys::inotify_watch(inotify_.get(), target, coverage.mask)) {
+      coverage.watch = *watch;
+      coverage.covered = true;
+      watches_[*watch].push_back(node);
+    }
   if (!coverage.covered) ++refused_;
   nodes_.emplace(node, coverage);
-  if (coverage.watch >= 0) {
-    watches_[coverage.watch].push_back(node);
-    if (fresh != nullptr) *fresh = true;
-  }
-  return coverage.covered;
 }
 
 // What is to be watched, if anything. Outside of the lock: it walks the lower
@@ -166,15 +173,29 @@ void Watch::reconsider(NodeId node) {
   if (it != nodes_.end() && it->second.watch < 0) nodes_.erase(it);
 }
 
+// At once, and not when somebody asks for it: who has it, or a file in it, open
+// asks for no name any more.
 void Watch::reset(NodeId node) {
+  Fd target;
+  Coverage coverage = find(node, target);
+  coverage.mask = kDirectory;
   std::unique_lock lock(mutex_);
   ++resets_;
+  auto it = nodes_.find(node);
+  const bool watched = it != nodes_.end() && it->second.watch >= 0;
+  if (watched && target) {
+    // The one that is watched already keeps its watch, and events to come.
+    auto same = sys::inotify_watch(inotify_.get(), target.get(), kDirectory);
+    if (same && *same == it->second.watch) return;
+  }
   drop(node);
+  if (coverage.settled) put(node, target.get(), coverage);
 }
 
 // Among the events that were lost may be those of watches that ended: nothing
-// here says any more which ones stand. Without another descriptor it goes on
-// with these.
+// here says any more which ones stand. All are put once more, for what the
+// kernel was told it may keep. Without another descriptor it goes on with
+// these.
 void Watch::start_over() {
   auto fresh = sys::inotify_open();
   if (!fresh) return;
@@ -182,9 +203,11 @@ void Watch::start_over() {
   std::unique_lock lock(mutex_);
   old = std::exchange(inotify_, std::move(*fresh));
   ++resets_;
-  nodes_.clear();
+  const auto before = std::exchange(nodes_, {});
   watches_.clear();
   lock.unlock();
+  for (const auto& [node, coverage] : before)
+    if (coverage.watch >= 0) cover(node, coverage.mask, nullptr);
 }
 
 WatchStats Watch::stats() const {

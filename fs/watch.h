@@ -74,13 +74,15 @@ class Watch {
   void forget(NodeId node);
   // The node may have got another lower side (rollback, commit).
   void reconsider(NodeId node);
-  // Another directory stands where the watched one stood.
+  // Another directory stands where the watched one stood: it is the one that
+  // is watched from now on.
   void reset(NodeId node);
   WatchStats stats() const;
 
  private:
   struct Coverage {
     int watch = -1;  // -1: none
+    uint32_t mask = 0;
     bool covered = false;
     bool settled = true;  // false: the lower side moves just now, ask again
   };
@@ -88,7 +90,9 @@ class Watch {
         Fd wake);
   bool cover(NodeId node, uint32_t mask, bool* fresh);
   Coverage find(NodeId node, Fd& target);
-  void drop(NodeId node);  // mutex_ held exclusively
+  // With mutex_ held exclusively:
+  void put(NodeId node, int target, Coverage coverage);
+  void drop(NodeId node);
   void start_over();
   void run();
   void handle(const std::vector<sys::InotifyEvent>& events);

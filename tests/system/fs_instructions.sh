@@ -43,4 +43,5 @@ mark 3300
 replay 29800
 away 29200
 back 36000
+moved 9800
 END

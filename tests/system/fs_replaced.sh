@@ -9,9 +9,10 @@ needs_fuse
 lists() { [ "$(echo $(ls "$1" 2>/dev/null))" = "$2" ]; }
 shows() { [ "$(cat "$1" 2>/dev/null)" = "$2" ]; }
 gone() { [ ! -e "$1" ]; }
+open_has() { [ "$(stat -L -c %s "/proc/self/fd/$1")" = "$2" ]; }
 
 replaced() {
-  local b=$T/b m=$T/m
+  local b=$T/b m=$T/m d sign file
   mkdir -p "$b"/{removed,moved,twice}/sub
   for d in removed moved twice; do
     echo before >"$b/$d/sub/f"
@@ -47,6 +48,18 @@ replaced() {
     eventually lists "$m/$d/sub" 'later mine next'
     echo edited >"$b/$d/sub/next"
     eventually shows "$m/$d/sub/next" edited
+    # To who has it open too, whatever else happens to the directory.
+    exec {file}<"$m/$d/sub/next"
+    touch -d '2001-01-01' "$b/$d/sub"
+    for sign in one two; do # events come in order, and some together
+      echo "$sign" >"$b/$d/$sign"
+      eventually shows "$m/$d/$sign" "$sign"
+    done
+    rm "$b/$d/one" "$b/$d/two"
+    open_has "$file" 7 || fail 'an open file has another size'
+    echo more >>"$b/$d/sub/next"
+    eventually open_has "$file" 12
+    exec {file}<&-
   done
   # Nothing of the one that stood there.
   echo wrong >"$T/away/sub/wrong"

@@ -12,6 +12,7 @@
 //   replay   the journal of `create`, opened once more
 //   away     a rollback of what create made, which the kernel still knows
 //   back     the same, and one that brings it back
+//   moved    known directories that the host moves away, one by one
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -71,8 +72,24 @@ Status roll(Tree& tree, int count, bool back) {
   return {};
 }
 
+Status move_away(const Bed& bed, int count) {
+  for (int i = 0; i < count; ++i)
+    TRY(sys::mkdirat(bed.base.get(), name_of(i), 0755));
+  auto tree = TRY(bed.open());
+  std::vector<NodeId> dirs;
+  for (int i = 0; i < count; ++i)
+    dirs.push_back(TRY(tree->lookup(kTop, name_of(i))).id);
+  for (int i = 0; i < count; ++i) {
+    TRY(sys::renameat2(bed.base.get(), name_of(i), bed.draft.get(), name_of(i),
+                       0));
+    tree->lower_changed(dirs[static_cast<size_t>(i)], "");
+  }
+  return {};
+}
+
 Status run(const std::string& what, int count, const std::string& at) {
   Bed bed = TRY(Bed::make(at));
+  if (what == "moved") return move_away(bed, count);
   if (what == "lookup")
     for (int i = 0; i < count; ++i)
       TRY(sys::openat(bed.base.get(), name_of(i), O_CREAT | O_WRONLY, 0644));

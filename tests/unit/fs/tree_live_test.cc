@@ -209,6 +209,27 @@ TEST_CASE("a lower directory that vanishes keeps what the draft holds in it") {
   CHECK_FALSE(told.notes.empty());
 }
 
+TEST_CASE("a directory that the host touches says nothing of what is in it") {
+  TreeFixture f;
+  Told told;
+  f.options.observer = &told;
+  for (const char* dir : {"d", "held"}) {
+    f.base.mkdir(dir);
+    f.base.write(std::string(dir) + "/file", "x");
+  }
+  f.open();
+  CHECK(f.create("held/mine") == 0);
+  for (const char* dir : {"", "d", "held"}) {
+    INFO(dir);
+    NodeId file = f.at(*dir != 0 ? std::string(dir) + "/file" : "d");
+    stdfs::permissions(f.base / dir, stdfs::perms::owner_all);
+    told.what.clear();
+    f.tree->lower_changed(f.at(dir), "");
+    CHECK(told.has(Invalidation::Kind::kNode, f.at(dir)));
+    CHECK_FALSE(told.has(Invalidation::Kind::kNode, file));
+  }
+}
+
 TEST_CASE("a directory that was made anew shows where the draft holds one") {
   TreeFixture f;
   Told told;
