@@ -129,7 +129,8 @@ struct Tree::Impl {
   Slot slot_of_held(const Held& node);
   Slot find_named(Slot parent, std::string_view name) const;
   Slot find_inode(const Identity& identity) const;
-  // `*linked`: a node that was known already turned out to have several names.
+  // `*linked`: a node that was known already turned out to have several names,
+  // or one that has a rule.
   Slot add_lower(Slot parent, std::string_view name, const sys::Stat& st,
                  bool* linked = nullptr);
   void enter(Slot slot, Slot parent);  // one more child
@@ -156,6 +157,8 @@ struct Tree::Impl {
   Rule rule_for(const Live& live, std::string_view origin,
                 std::string_view path) const;
   Rule rule_at(const Live& dir, std::string_view name, bool is_dir) const;
+  // One more name of a node. True: it is under a stricter rule from now on.
+  bool obey(Slot slot, Slot parent, std::string_view name);
   Result<NodeView> view_of(NodeId id) const;
 
   // --- the lower side (tree_lower.cc); no lock held ---

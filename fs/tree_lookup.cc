@@ -100,6 +100,13 @@ Result<NodeId> Tree::Impl::peek(NodeId parent, const std::string& name,
                            .name = name,
                            .lower = true,
                            .time = {}}}));
+    auto known = by_serial_.find(same);
+    if (known == by_serial_.end() ||
+        !obey(known->second, static_cast<Slot>(parent), name))
+      continue;
+    NodeId id = id_of(known->second);
+    lock.unlock();
+    tell_links(id);
   }
   return fail_errno(EBUSY);
 }

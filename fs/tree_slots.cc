@@ -14,6 +14,10 @@ Identity identity_of(const Live& live) {
   return {live.dev, live.lower_ino, live.btime};
 }
 
+// What one name of a file asks for at all of them: content is everywhere the
+// same. A name that leads nowhere takes nothing from the others.
+Rule shared_rule(Rule rule) { return rule > Rule::kMask ? Rule::kNone : rule; }
+
 uint64_t inode_key(const Identity& id) {
   return id.ino ^ (id.dev * 0x9e3779b97f4a7c15u);
 }
@@ -269,6 +273,7 @@ Slot Tree::Impl::add_lower(Slot parent, std::string_view name,
   if (Slot slot = S_ISDIR(st.mode) ? 0 : find_inode(identity); slot != 0) {
     if (links) {
       bool news = note_links(slot, st);
+      news |= obey(slot, parent, name);
       if (linked != nullptr) *linked = news;
       aliases_.emplace(slot, Alias{parent, std::string(name)});
       by_name_.emplace(name_key(parent, name), slot);
@@ -319,9 +324,15 @@ Slot Tree::Impl::slot_of_held(const Held& node) {
   live.ino = node.ino;
   live.type = node.mode & S_IFMT;
   by_serial_[node.serial] = slot;
-  if (options_.rules != nullptr && !options_.rules->empty())
+  if (options_.rules != nullptr && !options_.rules->empty()) {
     live.rule = rule_for(live, lower_path(live).value_or(""),
                          draft_path(live).value_or(""));
+    for (size_t i = 1; i < node.links.size(); ++i)
+      live.rule = std::max(
+          live.rule, shared_rule(rule_for(
+                         live, state_.base_path(node.links[i]).value_or(""),
+                         state_.path_of(node, i).value_or(""))));
+  }
   return slot;
 }
 
@@ -378,6 +389,20 @@ Rule Tree::Impl::rule_for(const Live& live, std::string_view origin,
   if (origin != path)
     rule = std::max(rule, options_.rules->rule(origin, is_dir));
   return rule;
+}
+
+bool Tree::Impl::obey(Slot slot, Slot parent, std::string_view name) {
+  if (options_.rules == nullptr || options_.rules->empty()) return false;
+  auto below = [&](const std::optional<std::string>& dir) {
+    return dir ? join_path(*dir, name) : std::string();
+  };
+  Live& live = slots_[slot];
+  const Live& dir = slots_[parent];
+  Rule rule = shared_rule(
+      rule_for(live, below(lower_path(dir)), below(draft_path(dir))));
+  if (rule <= live.rule) return false;
+  live.rule = rule;
+  return true;
 }
 
 Rule Tree::Impl::rule_at(const Live& dir, std::string_view name,

@@ -295,6 +295,50 @@ TEST_CASE("rules hide mask deny and protect by every route") {
   CHECK(f.tree->stats().denials == told.denials.size());
 }
 
+TEST_CASE("a rule holds at a name whatever other name of the file came first") {
+  for (bool held : {false, true}) {
+    INFO(held);
+    TreeFixture f;
+    Told told;
+    SomeRules rules;
+    f.options.observer = &told;
+    f.options.rules = &rules;
+    f.base.write(".env", "SECRET");
+    f.base.mkdir("ro");
+    f.base.write("ro/file", "kept");
+    f.base.write("hidden", "h");
+    f.base.mkdir("plain");
+    stdfs::create_hard_link(f.base / ".env", f.base / "plain/a");
+    stdfs::create_hard_link(f.base / "ro/file", f.base / "plain/b");
+    stdfs::create_hard_link(f.base / "hidden", f.base / "plain/c");
+    f.open();
+    CHECK(f.read("plain/a") == "SECRET");
+    CHECK(f.read("plain/b") == "kept");
+    NodeId a = f.at("plain/a");
+    if (held) {
+      CHECK(f.write("plain/a", "s") == 0);
+      CHECK(f.write("plain/b", "K") == 0);
+    }
+    auto obeyed = [&] {
+      CHECK(f.read(".env") == "masked\n");
+      CHECK(f.attr(".env").size == 7);
+      CHECK(f.write(".env", "x") == EACCES);
+      CHECK(f.rename(".env", "env") == EACCES);
+      CHECK(f.read("ro/file") == (held ? "Kept" : "kept"));
+      CHECK(f.write("ro/file", "x") == EROFS);
+      // What is not there takes nothing away.
+      CHECK(f.at("hidden") == 0);
+      CHECK(f.read("plain/c") == "h");
+    };
+    obeyed();
+    CHECK(told.has(Invalidation::Kind::kNode, a));
+    f.reopen();
+    f.at("plain/a");
+    f.at("plain/b");
+    obeyed();
+  }
+}
+
 // A commit moves all that was approved, and says so afterwards.
 TEST_CASE("what a commit has moved can be read before the draft is told") {
   TreeFixture f;
