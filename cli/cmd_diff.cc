@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
+#include "cli/interrupted.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
 #include "cli/progress_line.h"
@@ -212,6 +213,7 @@ Result<int> run(Context& context, const Args& args) {
   std::vector<RelPath> paths = TRY(context.paths(args.positionals));
   std::optional<draft::Draft> draft = TRY(context.find_draft());
   if (!draft) {
+    TRY(finish_interrupted(context));
     if (!args.has("json")) {
       context.out.note("no draft here: nothing is held");
       context.out.hint(context.no_draft_hint());

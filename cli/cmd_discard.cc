@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
+#include "cli/interrupted.h"
 #include "cli/marks.h"
 #include "cli/opened.h"
 #include "cli/who.h"
@@ -217,6 +218,8 @@ Result<int> discard_all(Context& context, const draft::Draft& draft,
 Result<int> run(Context& context, const Args& args) {
   draft::Draft draft = TRY(context.need_draft());
   std::vector<RelPath> paths = TRY(context.paths(args.positionals));
+  // Of a commit that was killed half-way all is to be there, or nothing.
+  if (paths.empty()) TRY(finish_interrupted(context));
   if (paths.empty()) return discard_all(context, draft, args);
   return discard_paths(context, draft, paths, args);
 }

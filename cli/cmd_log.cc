@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/interrupted.h"
 #include "cli/words.h"
 #include "draft/begun.h"
 #include "draft/ledger.h"
@@ -115,6 +116,9 @@ Result<std::optional<draft::Draft>> draft_of_log(Context& context) {
 }
 
 Result<int> run(Context& context, const Args& args) {
+  // What is on record is shown whatever becomes of that.
+  if (Status done = finish_interrupted(context); !done)
+    context.out.note(escape(done.error().text()));
   std::optional<draft::Draft> d = TRY(draft_of_log(context));
   bool json = args.has("json");
   if (!d) {

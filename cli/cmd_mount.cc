@@ -16,6 +16,7 @@
 #include "base/temp_file.h"
 #include "cli/command.h"
 #include "cli/commit_flow.h"
+#include "cli/interrupted.h"
 #include "cli/opened.h"
 #include "cli/run_options.h"
 #include "cli/shown_views.h"
@@ -161,6 +162,7 @@ Result<std::string> show_view(Context& context, const Args& args,
 
 Result<int> run_mount(Context& context, const Args& args) {
   TRY(load_policy(context));
+  TRY(finish_interrupted(context));
   auto made = TRY(context.find_or_make_draft(args.has("force"), false));
   auto place = show_view(context, args, made.draft);
   // Nothing was begun: no empty draft is to be the current one.

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
 #include "cli/exit_codes.h"
+#include "cli/interrupted.h"
 #include "cli/review_flow.h"
 #include "cli/run_dry.h"
 #include "cli/run_options.h"
@@ -169,6 +170,8 @@ Result<Prepared> prepare(Context& context, const Args& args) {
     plan.notes.push_back(std::move(warning));
   if (args.has("dry-run"))
     return Prepared{.draft = {}, .created = false, .plan = std::move(plan)};
+  // What a command sees first is no half of a commit.
+  TRY(finish_interrupted(context));
   auto made =
       TRY(context.find_or_make_draft(args.has("force"), args.has("new")));
   if (made.created)

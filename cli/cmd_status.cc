@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/decisions.h"
 #include "cli/exit_codes.h"
+#include "cli/interrupted.h"
 #include "cli/opened.h"
 #include "cli/shown_views.h"
 #include "cli/words.h"
@@ -15,6 +16,7 @@ constexpr OptionSpec kOptions[] = {
     {"json"}, {"exit-code"}, {"null", 'z'}, {"ignored"}};
 
 Result<int> no_draft(Context& context, const Args& args) {
+  TRY(finish_interrupted(context));
   if (args.has("json")) {
     diff::JsonOptions options{.workspace = TRY(context.workspace())->path};
     diff::render_json({}, options,

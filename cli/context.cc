@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/sys_kernel.h"
+#include "cli/interrupted.h"
 
 namespace stoplog::cli {
 
@@ -62,6 +63,7 @@ Result<std::optional<Draft>> Context::find_draft() {
 Result<Draft> Context::need_draft() {
   std::optional<Draft> found = TRY(find_draft());
   if (found) return std::move(*found);
+  if (!draft::inside_jail()) TRY(finish_interrupted(*this));
   return std::unexpected(
       Error(Code::kUsage, fmt::format("there is no draft over '{}'",
                                       escape(TRY(workspace())->path)))

@@ -99,8 +99,21 @@ Status prepare_undo(const Ground& ground, std::vector<Item>& items,
 
 }  // namespace
 
+namespace {
+std::string state_name(const std::string& workspace_path) {
+  return hex(sha256(workspace_path)).substr(0, 16);
+}
+}  // namespace
+
+Result<Fd> find_state(int commits_dir, const std::string& workspace_path) {
+  auto state = sys::openat(commits_dir, state_name(workspace_path),
+                           O_RDONLY | O_DIRECTORY);
+  if (!state && state.error().err() == ENOENT) return Fd();
+  return state;
+}
+
 Result<Fd> open_state(int commits_dir, const std::string& workspace_path) {
-  std::string name = hex(sha256(workspace_path)).substr(0, 16);
+  std::string name = state_name(workspace_path);
   Status made = sys::mkdirat(commits_dir, name, 0700);
   if (!made && made.error().err() != EEXIST)
     return std::unexpected(std::move(made.error()).context(name));

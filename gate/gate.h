@@ -32,6 +32,8 @@ namespace stoplog::gate {
 
 // The gate's directory for one workspace, beneath the directory for all.
 Result<Fd> open_state(int commits_dir, const std::string& workspace_path);
+// The same without making it: no fd when there is none.
+Result<Fd> find_state(int commits_dir, const std::string& workspace_path);
 
 struct CommitRequest {
   Ground ground;

@@ -258,16 +258,20 @@ Result<RecoverReport> recover_locked(const Ground& ground, const Disk& disk,
   return report;
 }
 
+Result<bool> is_interrupted(int state, int root) {
+  if (TRY(find_aside(state, root))) return true;
+  auto dir = sys::openat(state, kPendingDir, O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().err() == ENOENT) return false;
+  if (!dir) return std::unexpected(dir.error());
+  return !TRY(list_names(dir->get(), ".")).empty();
+}
+
 namespace {
 
 Result<RecoverReport> recover_waiting(const Ground& ground, Lost lost) {
   static const Disk kDisk;
   const Disk& disk = ground.disk != nullptr ? *ground.disk : kDisk;
-  bool waits = TRY(find_aside(ground.state, ground.root)).has_value();
-  auto dir = sys::openat(ground.state, kPendingDir, O_RDONLY | O_DIRECTORY);
-  if (!dir && dir.error().err() != ENOENT) return std::unexpected(dir.error());
-  if (!waits && (!dir || TRY(list_names(dir->get(), ".")).empty()))
-    return RecoverReport{};
+  if (!TRY(is_interrupted(ground.state, ground.root))) return RecoverReport{};
   Fd lock = TRY(lock_root(ground));
   auto use = TRY(ground.objects->use());
   Hold hold;

@@ -82,6 +82,8 @@ struct RecoverReport {
   std::string text() const;
   std::string_view word() const;  // "completed", "taken back", …
 };
+// Did a commit on this root begin that has not ended? It may still run.
+Result<bool> is_interrupted(int state, int root);
 // Cheap when there is nothing to do (one open). Waits for a commit that runs.
 Result<RecoverReport> recover(const Ground& ground);
 // For a person who knows that a file system which recover() waits for is gone
