@@ -70,8 +70,10 @@ Result<int> Switcher::parent(const RelPath& path) {
   auto expected = expected_.find(dir);
   if (expected != expected_.end() &&
       identity_of(TRY(sys::fstat(fd.get()))) != expected->second)
-    return fail(Code::kDrift, "the directory {} was replaced",
-                quote_name(shown_path(dir)));
+    return std::unexpected(Error(Code::kDrift,
+                                 fmt::format("the directory {} was replaced",
+                                             quote_name(shown_path(dir))),
+                                 ESTALE));
   if (parents_.size() >= max_parents_) {
     parents_.erase(recent_.back());
     recent_.pop_back();

@@ -47,7 +47,8 @@ Switcher::MaybeLeft Switcher::revert(const LiveOp& live) {
   // A directory that is no longer there, or no longer ours to resolve, leaves
   // nothing to act on.
   if (!done && (done.error().err() == ENOENT || done.error().err() == ENOTDIR ||
-                done.error().err() == ELOOP || done.error().err() == EXDEV))
+                done.error().err() == ELOOP || done.error().err() == EXDEV ||
+                done.error().err() == ESTALE))
     return left(live, "cannot be reached any more");
   return done;
 }
@@ -129,10 +130,10 @@ Switcher::MaybeLeft Switcher::revert_swap(const LiveOp& live) {
 
 Switcher::MaybeLeft Switcher::revert_put(const LiveOp& live) {
   Identity want = live.op.moving ? live.old_id : live.fresh_id;
-  int dir = TRY(parent(live.op.path));
-  std::string name = name_in(live.op.path);
   Identity in_stage = TRY(identity_at(stage(live), slot(live)));
   if (in_stage == want) return std::nullopt;
+  int dir = TRY(parent(live.op.path));
+  std::string name = name_in(live.op.path);
   if (in_stage.known()) return return_save(live, dir, name);
   Identity at = TRY(identity_at(dir, name));
   if (!at.known()) return std::nullopt;

@@ -207,6 +207,51 @@ TEST_CASE("a parent swapped for a symlink at any moment leads nowhere") {
   }
 }
 
+// It looks the same in all, and is another one.
+TEST_CASE("a parent replaced by its copy at any moment gets no half of it") {
+  bool in_copy = false, in_own = false, in_none = false;
+  for (int k = 1;; ++k) {
+    Site site("/dev/shm");
+    put(site.ws + "/dir/edit", "old");
+    put(site.ws + "/dir/gone", "old");
+    put(site.ws + "/dir/sub/x", "old");
+    site.branch();
+    std::filesystem::copy(site.ws + "/dir", site.top + "/copy",
+                          std::filesystem::copy_options::recursive);
+    put(site.draft + "/dir/edit", "new");
+    std::filesystem::remove(site.draft + "/dir/gone");
+    put(site.draft + "/dir/fresh", "new");
+    put(site.draft + "/dir/sub/x", "new");
+    auto old_dir = tree(site.ws + "/dir");
+    auto new_dir = tree(site.draft + "/dir");
+    auto items = site.items();
+    int n = 0;
+    Disk disk([&](const char*) {
+      if (++n != k) return 0;
+      std::filesystem::rename(site.ws + "/dir", site.top + "/away");
+      std::filesystem::rename(site.top + "/copy", site.ws + "/dir");
+      return 0;
+    });
+    auto result = transact(site.ground(&disk), items, CommitMeta{});
+    INFO("call " << k << (result ? "" : ": " + result.error().text()));
+    if (n < k) {
+      REQUIRE(result);
+      break;
+    }
+    bool own = result && tree(site.top + "/away") == new_dir;
+    bool copy = result && !own;
+    CHECK(tree(site.top + "/away") == (own ? new_dir : old_dir));
+    CHECK(tree(site.ws + "/dir") == (copy ? new_dir : old_dir));
+    (own ? in_own : copy ? in_copy : in_none) = true;
+    if (!result) CHECK(result.error().code() == Code::kDrift);
+    // What is on record is in a directory that is not there any more.
+    if (!own) site.check_clean();
+  }
+  CHECK(in_copy);
+  CHECK(in_own);
+  CHECK(in_none);
+}
+
 TEST_CASE("a file that appears in the way at any moment is kept") {
   for (int k = 1;; ++k) {
     Site site("/dev/shm");
