@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kSubjects = 20;       // of one ref
 constexpr size_t kSubjectsRead = 400;  // of all: each inflates up to 64 KiB
+constexpr std::string_view kGone = "deleted since";
 
 bool is_directory(const Change& change) {
   return (change.after ? change.after : change.before)->type == fs::Type::kDir;
@@ -303,6 +304,7 @@ class Folder {
     for (const std::string& name : names_) {
       RefMove move{.name = name, .from = {}, .to = {}, .subjects = {}};
       move.from = sides_.target(Side::kBase, name);
+      if (!move.from && sides_.has_gone(name)) move.from = kGone;
       move.to = sides_.target(Side::kDraft, name);
       if (move.from == move.to) continue;  // packed, or written the same
       // The name's length, too: it may have spaces and newlines in it.

@@ -121,6 +121,14 @@ std::optional<std::string> GitSides::target(Side side,
   return ref ? *ref : std::string(kUnreadableRef);
 }
 
+bool GitSides::has_gone(const std::string& name) const {
+  const Change* part = change(name);
+  if (part == nullptr || !part->drift) return false;
+  const auto& seen = part->before;
+  auto real = view_.real_state(part->path);
+  return seen && seen->type == fs::Type::kFile && real && !*real;
+}
+
 std::optional<std::string> GitSides::head(Side side) {
   auto at = target(side, "HEAD");
   for (size_t i = 0; i < kSymbolic && at && at->starts_with("ref: "); i++)

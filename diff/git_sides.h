@@ -61,6 +61,9 @@ class GitSides {
   const Refs& packed(Side side);
   // 40 or 64 hex digits, "ref: NAME" or kUnreadableRef; none: no such ref.
   std::optional<std::string> target(Side side, const std::string& name);
+  // The draft saw a ref and packed it; the real one was deleted since, and
+  // nobody knows any more where it was. It is not one that the draft made.
+  bool has_gone(const std::string& name) const;
   // The commit, through symbolic refs.
   std::optional<std::string> head(Side side);
   // Those that the draft has, relative to the git directory.

@@ -251,6 +251,7 @@ Status GitRule::prepare_refs(std::vector<Item>& items,
       continue;
     }
     auto now = TRY(current(move.name));
+    if (now == move.to) continue;  // there already
     if (now != move.from) {
       notes_.push_back(
           fmt::format("{} moved in the real repository to {} and was left; "

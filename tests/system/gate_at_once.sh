@@ -82,6 +82,22 @@ both_commit() {
   same agent "$(cat agent)"
   test -z "$(find .git -name '*.lock')" || fail 'a lock file remains'
 }
+# git packs refs by itself; a branch that was deleted meanwhile stays deleted.
+packed_and_deleted() {
+  git branch keep && git branch gone && git branch also
+  sl run --quiet -- sh -c 'git pack-refs --all && git branch topic'
+  git branch -qD gone && git pack-refs --all
+  sl status >"$T/out" 2>&1
+  grep -q 'gone deleted since' "$T/out" || fail "$(cat "$T/out")"
+  sl approve --all --danger >/dev/null
+  sl commit >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+  same 'also keep main topic' "$(git branch --format='%(refname:short)' | xargs)"
+  grep -q 'refs/heads/gone moved in the real repository to nothing' "$T/out" || fail "$(cat "$T/out")"
+  ! grep -q 'heads/keep' "$T/out" || fail "told of what is the same on both sides: $(cat "$T/out")"
+  git fsck --strict >/dev/null 2>&1 || fail 'the repository is damaged'
+}
+both_modes packed_and_deleted
+
 places() {
   mkdir ro && echo o >ro/f && echo t >top
   git add -A && git commit -qm more
