@@ -128,8 +128,16 @@ Result<Finished> relay_command(Started& command,
   hooks.on_output_limit = [&](uint64_t measured) {
     (void)client.over_output(done.command, measured);
   };
-  relay.run(hooks);
+  const jail::RelayResult relayed = relay.run(hooks);
   TRY(std::move(broken));
+  // It was done before the limit could end it. What it wrote is cut all the
+  // same, and nobody shall take the beginning for the whole.
+  if (relayed.output_cut && done.outcome.killed_by.empty()) {
+    done.outcome.killed_by = "output";
+    done.outcome.exit = kLimit;
+    done.outcome.limit = *hooks.output_limit;
+    done.outcome.measured = relayed.output_bytes;
+  }
   return done;
 }
 

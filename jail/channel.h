@@ -39,12 +39,13 @@ class Channel {
   void watch(AskWatch* watch) { watch_ = watch; }
   // At most so many bytes more are passed on.
   void allow(uint64_t bytes) { allowed_ = bytes; }
-  // From here on what comes is thrown away.
+  // From here on what comes is thrown away, and counted.
   void discard();
   void close();
   // Reads until the source has no more, and writes it all.
   void drain();
   uint64_t delivered() const { return delivered_; }
+  uint64_t discarded() const { return discarded_; }
 
  private:
   static constexpr size_t kSize = 64 << 10;
@@ -59,6 +60,7 @@ class Channel {
   uint64_t taken_ = 0;  // from the source
   uint64_t allowed_ = ~uint64_t{0};
   uint64_t delivered_ = 0;
+  uint64_t discarded_ = 0;
 };
 
 }  // namespace stoplog::jail

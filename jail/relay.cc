@@ -254,6 +254,9 @@ RelayResult Relay::run(const RelayHooks& hooks) {
   while (!s.ended) s.turn(signals.get(), hooks);
   s.drain();
   s.count(hooks);
+  if (s.result.output_limited)
+    for (size_t i : kOutputs)
+      s.result.output_cut |= s.channels[i].discarded() > 0;
   if (s.terminal && s.asks.asked()) s.terminal->await_answers(s.screen);
   s.terminal.reset();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);

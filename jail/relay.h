@@ -56,7 +56,8 @@ struct RelayHooks {
 struct RelayResult {
   uint64_t output_bytes = 0;
   bool output_limited = false;
-  int last_signal = 0;  // passed on last, for exit code 130
+  bool output_cut = false;  // by that limit: not all of it was delivered
+  int last_signal = 0;      // passed on last, for exit code 130
 };
 
 class Relay {

@@ -31,6 +31,28 @@ for i in range(40):
   same 64 "$(sl run --quiet --files 64 -- sh -c 'ulimit -n')" '--files'
 }
 
+# Whether the command is at work, or was done before what it wrote was read.
+output_limit_after_the_end() {
+  local run
+  "$STOPLOG" run --quiet --output 10 --report "$T/report" -- \
+    sh -c 'until test -e go; do sleep 0.05; done; seq 1000' >"$T/out" &
+  run=$!
+  eventually something_runs
+  kill -STOP "$run"
+  touch go
+  eventually nothing_runs
+  kill -CONT "$run"
+  exits 124 wait "$run"
+  same 10 "$(wc -c <"$T/out")"
+  jq -e '.killed_by == "output" and .limit == 10 and .exit == 124' "$T/report" >/dev/null ||
+    fail "output: $(cat "$T/report")"
+  # What fits is no reason to end anything.
+  exits 0 sl run --quiet --output 4000 --report "$T/report" -- sh -c 'seq 1000' >"$T/out"
+  same 1000 "$(wc -l <"$T/out")"
+}
+nothing_runs() { [ -z "$(sl ps 2>/dev/null)" ]; }
+something_runs() { ! nothing_runs; }
+
 rules() {
   mkdir -p keys conf && echo secret >keys/a && echo token >conf/key.txt && echo law >LICENSE
   # as_told: what these rules make of the tree, whoever gives them.
@@ -133,6 +155,7 @@ PY
 }
 
 both_modes limits
+both_modes output_limit_after_the_end
 both_modes rules
 both_modes places
 both_modes interrupted
