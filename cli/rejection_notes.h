@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rejections for the agent to read: /run/stoplog/rejections inside the jail.
-// Told to the daemon when one lives; a daemon that starts later shows what the
-// plan says then.
+// Told to the daemon that lives now; one that starts later shows what the plan
+// says then.
 #pragma once
 
 #include "base/result.h"
@@ -10,6 +10,6 @@
 
 namespace stoplog::cli {
 
-Status tell_rejections(Context& context, Opened& opened);
+Status tell_rejections(Context& context, const Opened& opened);
 
 }  // namespace stoplog::cli

@@ -184,7 +184,56 @@ nothing() {
   tty_end
 }
 
-for each in by_screen by_prompt undecided makers looked colours nothing; do
+daemon_pid() { sl drafts --json | jq '.drafts[0].daemon // empty'; }
+
+# A review may be open for hours, and the daemon that it began with be gone.
+daemon_gone() {
+  start_work
+  tty_start 100 30 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '4 of 4 undecided'
+  kill -KILL "$(daemon_pid)"
+  tty_send '!' x 'no CI' Enter
+  tty_sees '✗!'
+  tty_send / added Enter y c
+  tty_sees 'commit 1 file'
+  tty_send y
+  tty_sees 'committed 1 change'
+  tty_sees 'exit 0'
+  tty_end
+  same new "$(cat added)"
+  sl run --quiet -- grep -q 'no CI' /run/stoplog/rejections
+  # Who only leaves has decided, too.
+  tty_start 100 30 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '2 of 3 undecided'
+  kill -KILL "$(daemon_pid)"
+  tty_send / numbers Enter n x 'not these' Enter q
+  tty_sees 'exit 0'
+  tty_end
+  sl run --quiet -- grep -q 'not these' /run/stoplog/rejections
+}
+
+# An agent that began to work after the review did learns why.
+daemon_came() {
+  start_work
+  kill -TERM "$(daemon_pid)"
+  eventually has_no_daemon
+  tty_start 100 30 "cd $PWD; $STOPLOG review; echo exit \$?"
+  tty_sees '4 of 4 undecided'
+  "$STOPLOG" run --quiet --time 60s -- sh -c 'until grep "no CI" /run/stoplog/rejections; do sleep 0.1; done' >"$T/told" 2>&1 &
+  eventually has_daemon
+  tty_send '!' x 'no CI' Enter
+  tty_sees '✗!'
+  tty_send q
+  tty_sees 'exit 0'
+  tty_end
+  wait $! || fail "not told: $(cat "$T/told")"
+  grep -q 'ci.yml: no CI' "$T/told" || fail "$(cat "$T/told")"
+}
+has_daemon() { [ -n "$(daemon_pid)" ]; }
+has_no_daemon() { [ -z "$(daemon_pid)" ]; }
+
+for each in by_screen by_prompt undecided makers looked colours nothing \
+  daemon_gone daemon_came; do
   (
     workspace "$T/w-$each"
     "$each"
