@@ -67,6 +67,14 @@ constexpr std::string_view kHelp =
     "s - split this hunk\n"
     "? - this help\n";
 
+// What an answer says: g and / may have more behind them, any other key is one
+// letter (`abort` approves nothing). ' ': no key.
+char key_of(std::string_view answer) {
+  if (answer.empty()) return ' ';
+  char key = answer.front();
+  return answer.size() == 1 || key == 'g' || key == '/' ? key : ' ';
+}
+
 struct Ask {
   diff::Hunk hunk;
   bool mode = false;
@@ -207,7 +215,7 @@ class Prompt {
         fmt::format("Approve {} [y,n,x,q,a,d,?]?", question_of(change));
     while (true) {
       auto answer = TRY(ask(question));
-      char key = !answer ? 'q' : answer->empty() ? ' ' : answer->front();
+      char key = answer ? key_of(*answer) : 'q';
       switch (key) {
         case 'y':
         case 'a':
@@ -230,9 +238,20 @@ class Prompt {
         case 'q':
           return Next::kQuit;
         default:
-          TRY(print(kHelp));
+          TRY(explain(key, *answer));
       }
     }
+  }
+
+  Status explain(char key, const std::string& answer) {
+    if (key == 'e')
+      return print(
+          "a hunk cannot be edited here: change the file in the draft, with "
+          "`stoplog run`\n");
+    if (answer.size() > 1)
+      return print(
+          fmt::format("one letter is expected, not '{}'\n", escape(answer)));
+    return print(kHelp);
   }
 
   static std::string question_of(const diff::Change& change) {
@@ -265,7 +284,7 @@ class Prompt {
           pieces_.size(), pieces_[at_].mode ? "mode" : "hunk",
           pieces_[at_].hunk.edit_count > 1 ? ",s" : "")));
       if (!answer) return Next::kQuit;
-      char key = answer->empty() ? ' ' : answer->front();
+      char key = key_of(*answer);
       if (key == 'q') return Next::kQuit;
       if (TRY(decide(change, key))) {
         auto next = step(at_, true, true);
@@ -330,7 +349,7 @@ class Prompt {
         to = TRY(find(std::string(answer.substr(1))));
         break;
       default:
-        TRY(print(kHelp));
+        TRY(explain(key, answer));
         return false;
     }
     if (!to) {

@@ -147,6 +147,24 @@ TEST_CASE("prompt: an unknown key shows the help and asks again") {
   CHECK(store.get(set.changes[0], nullptr).whole == kY);
 }
 
+TEST_CASE("prompt: a word is no letter and decides nothing") {
+  diff::ChangeSet set{.changes = {three("f"), added("g", "x\n")}};
+  MemoryDecisions store;
+  Run r = run(set, store, "abort\nno\nyes\nn\nn\nn\nabort\n");
+  CHECK(r.end.decided == 0);
+  CHECK(store.saves() == 0);
+  CHECK(r.output.find("one letter is expected, not 'abort'") !=
+        std::string::npos);
+}
+
+TEST_CASE("prompt: the key to edit a hunk has an answer") {
+  diff::ChangeSet set{.changes = {three("f")}};
+  MemoryDecisions store;
+  Run r = run(set, store, "e\n");
+  CHECK(r.output.find("a hunk cannot be edited here") != std::string::npos);
+  CHECK(r.output.find("y - approve this") == std::string::npos);
+}
+
 TEST_CASE("prompt: dangers come first and are named") {
   diff::ChangeSet set{.changes = {added("a", "x\n"),
                                   dangerous(added("b", "y\n")),
