@@ -267,12 +267,26 @@ std::vector<uint32_t> ReviewModel::hunk_makers(size_t hunk) const {
   return open_.makers->of(view.hunk.first_edit, view.hunk.edit_count);
 }
 
+// A search may have led into the middle of the file, and a screen of one row
+// has room for its name alone.
+bool ReviewModel::shows_danger() const {
+  if (geometry_.rows < 2) return false;
+  size_t end = std::min(open_.rows.size(),
+                        open_.top + static_cast<size_t>(geometry_.text_rows));
+  for (size_t i = open_.top; i < end; i++)
+    if (open_.rows[i].kind == Row::Kind::kRisk &&
+        open_.notes[open_.rows[i].index].level == diff::Level::kDanger)
+      return true;
+  return false;
+}
+
 void ReviewModel::shown() {
   if (empty() || !open_.loaded || mode_ == Mode::kPopup) return;
   if (input_.early && !known_.contains(open_.item)) return;
   if (!geometry_.two_panes && list_focus_) return;
   FileItem& item = items_[open_.item];
   const diff::Change& change = change_of(open_.item);
+  if (change.is_danger() && !shows_danger()) return;
   if (!item.seen && change.is_danger()) unseen_dangers_--;
   if (!item.seen || item.look != Look::kSame) {
     const auto& text = open_.loaded->text;

@@ -213,6 +213,7 @@ class ReviewModel {
   void add_hunk_rows(uint32_t hunk);
   void rebuild(std::optional<size_t> edit);
   void forget_place();
+  bool shows_danger() const;
 
   // review_early.cc
   bool is_closed(Key key);
@@ -234,6 +235,7 @@ class ReviewModel {
   void scroll_into_view();
   void next_undecided(bool forward);
   bool undecided_hunk(bool forward, bool from_here);
+  bool undecided_here() const;
   void next_danger();
   void next_new();
   void change_context(bool more);

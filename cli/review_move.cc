@@ -210,6 +210,9 @@ void ReviewModel::move_file(ptrdiff_t by) {
   auto height = static_cast<size_t>(geometry_.list_rows);
   if (open_.item < list_top_) list_top_ = open_.item;
   if (open_.item >= list_top_ + height) list_top_ = open_.item - height + 1;
+  // A screen that grew has room for those above.
+  list_top_ =
+      std::min(list_top_, items_.size() > height ? items_.size() - height : 0);
 }
 
 std::optional<size_t> ReviewModel::find_item(
@@ -244,6 +247,12 @@ bool ReviewModel::undecided_hunk(bool forward, bool from_here) {
   return false;
 }
 
+bool ReviewModel::undecided_here() const {
+  const Row& row = open_.rows[open_.cursor];
+  return row.kind == Row::Kind::kHunk &&
+         hunk_verdict(row.hunk) == Verdict::kNone;
+}
+
 void ReviewModel::next_undecided(bool forward) {
   list_focus_ = false;
   if (undecided_hunk(forward, false)) return;
@@ -254,10 +263,13 @@ void ReviewModel::next_undecided(bool forward) {
                       : "everything is decided, nothing is approved");
     return;
   }
-  if (*item != open_.item)
+  const bool other = *item != open_.item;
+  if (other)
     move_file(static_cast<ptrdiff_t>(*item) -
               static_cast<ptrdiff_t>(open_.item));
   if (open_.rows.empty() || open_.hunks.empty()) return;
+  // Opened at its first undecided hunk, with its dangers above that.
+  if (forward && other && open_.top == 0 && undecided_here()) return;
   go_to(forward ? 0 : open_.rows.size());
   undecided_hunk(forward, true);
 }

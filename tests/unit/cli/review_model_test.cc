@@ -304,6 +304,58 @@ TEST_CASE("review: a danger is not seen while only the list is shown") {
   CHECK(r.model.unseen_dangers() == 0);
 }
 
+TEST_CASE("review: a danger is not seen while what is said of it is not") {
+  diff::Change change =
+      dangerous(modified("b", lines(90), lines(90, {3, 80}, "found")));
+  Review r({added("a", "x\n"), change});
+  r.press("[");
+  // A search leads into the middle of the file.
+  r.press("/found 80\n");
+  while (r.model.busy()) r.model.poll();
+  CHECK(r.here() == "+found 80");
+  r.press("ll");
+  r.model.resize(100, 8);
+  r.model.shown();
+  CHECK(r.screen().find("DANGER") == std::string::npos);
+  CHECK(r.model.unseen_dangers() == 1);
+  r.press("g");
+  // Nor where there is no room for it.
+  r.model.resize(80, 1);
+  r.model.shown();
+  CHECK(r.model.unseen_dangers() == 1);
+  r.model.resize(80, 2);
+  r.model.shown();
+  CHECK(r.screen().find("DANGER") != std::string::npos);
+  CHECK(r.model.unseen_dangers() == 0);
+}
+
+TEST_CASE("review: n to a file with a long hunk leaves its danger in view") {
+  Review r({added("a", "x\n"), dangerous(added("b", lines(400)))});
+  r.press("]");  // dangers stand first
+  CHECK(r.path() == "a");
+  CHECK(r.model.unseen_dangers() == 1);
+  r.press("y");  // and to what is undecided
+  CHECK(r.path() == "b");
+  CHECK(r.here() == "@@");
+  r.model.shown();
+  CHECK(r.screen().find("DANGER") != std::string::npos);
+  CHECK(r.model.unseen_dangers() == 0);
+}
+
+TEST_CASE("review: a larger screen has no empty rows below a list cut off") {
+  std::vector<diff::Change> changes;
+  for (int i = 10; i < 50; i++)
+    changes.push_back(added(std::to_string(i), "x\n"));
+  Review r(std::move(changes));
+  r.press("\tG\t");
+  CHECK(r.model.list_top() > 0);
+  r.model.resize(100, 60);
+  CHECK(r.model.list_top() == 0);
+  r.model.resize(1, 1);
+  r.model.resize(100, 24);
+  CHECK(r.model.list_top() == 40 - 22);
+}
+
 TEST_CASE("review: nothing approved is nothing to commit") {
   Review r({added("a", "x\n")});
   r.press("c");
