@@ -34,8 +34,9 @@ Status finish_interrupted(Context& context) {
   TRY(std::move(at_rest));
   Doorstep door = TRY(open_doorstep(context));
   if (door.recovered.what == gate::RecoverReport::What::kNothing) return {};
-  if (auto draft = context.find_draft(); draft && *draft)
-    TRY(open_draft(context, **draft, {.only_marks = true}));
+  // Whose it was has it on record then, too.
+  auto draft = TRY(context.store())->load(door.recovered.draft);
+  if (draft) TRY(open_draft(context, *draft, {.only_marks = true}));
   return {};
 }
 

@@ -6,7 +6,7 @@
 //   TRY(finish_interrupted(context));
 //
 // Finished or taken back as by open_draft(), which does it by itself, and said;
-// the current draft, if any, is told. A commit that is still at work is left to
+// the draft whose it was is told. A commit that is still at work is left to
 // itself, and nobody waits for it. Where nothing waits it costs a few opens,
 // and no directory is made.
 #pragma once

@@ -29,6 +29,8 @@ old_files() {
   NEW='new new new new new new'
   for f in $FILES; do echo old >"$f"; done
 }
+# Of all drafts: a command may have started another one.
+undo_entries() { cat "$XDG_STATE_HOME"/stoplog/drafts/*/ledger.jsonl | grep -c '"kind":"undo"' || true; }
 hold_all() {
   sl run --quiet -- sh -c "for f in $FILES; do echo new >\$f; done"
 }
@@ -37,19 +39,19 @@ hold_all() {
 undo_of_a_whole_draft() {
   old_files
   git add -A && git commit -qm more
-  local command
+  local command undos
   for command in status 'status --json' diff log 'run --quiet -- cat f1 f6' 'commit -a -y' 'approve --all'; do
     hold_all
     sl commit -a -y >/dev/null 2>&1
+    undos=$(undo_entries)
     kill_halfway undo
     sl $command >"$T/out" 2>&1 || true
     whole $command
+    same "$OLD" "$(cat $FILES | xargs)"
+    same "$((undos + 1))" "$(undo_entries)" "undos on record after $command"
     case $command in
     run*) same 1 "$(grep -cx 'old\|new' < <(sort -u "$T/out"))" "what the command saw: $(cat "$T/out")" ;;
     esac
-    # Taken back or completed, the next one is a real undo or has nothing to do.
-    [ "$(cat f1)" = old ] || sl undo >/dev/null 2>&1
-    same "$OLD" "$(cat $FILES | xargs)"
   done
   sl log --verify >/dev/null
 }
