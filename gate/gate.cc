@@ -97,12 +97,10 @@ Status prepare_undo(const Ground& ground, std::vector<Item>& items,
   return {};
 }
 
-}  // namespace
-
-namespace {
 std::string state_name(const std::string& workspace_path) {
   return hex(sha256(workspace_path)).substr(0, 16);
 }
+
 }  // namespace
 
 Result<Fd> find_state(int commits_dir, const std::string& workspace_path) {
