@@ -38,8 +38,9 @@ listing() {
 }
 changes() { sl status --json 2>/dev/null | jq -r '.changes[] | .kind + " " + .path'; }
 
-# A commit of a bit of everything, beneath $T/m; OLD and NEW are its two sides,
-# HELD what is reviewed, BEGIN and END entries of the log before and after it.
+# A commit of a bit of everything, beneath $T/m, or ($3) its undo; OLD and NEW are
+# its two sides, HELD what is reviewed, BEGIN and END entries of the log before and
+# after it.
 commit_on_disk() {
   begin_disk
   mkdir "$T/m/state"
@@ -56,19 +57,20 @@ commit_on_disk() {
   mkdir -p dir/sub && echo x >dir/sub/x && ln -s old1 link && ln old12 twin
   git add -A && git commit -qm more
   sync -f .
-  OLD=$(listing)
   sl run --quiet -- sh -c '
     for i in 1 2 3 4 5; do seq $i $((i * 150)) >old$i; done
     rm old6 old7; mv old8 dir/old8; chmod 600 old9; mv dir/sub moved
     mkdir -p n/e/w; for i in 1 2 3 4; do seq $i 5000 >n/e/w/$i; done
     rm link; ln -s old2 link; ln old10 n/tenth; rm old11; mkdir old11; echo i >old11/in'
-  HELD=$(changes)
   sl approve --all --danger >/dev/null 2>&1
+  if [ "$3" = undo ]; then sl commit >/dev/null 2>&1; fi
+  OLD=$(listing)
+  HELD=$(changes)
   # The draft is on the disk; what follows is the commit's own.
   if [ "$2" = synced ]; then sync -f .; fi
   local begin
   begin=$(stat -c %s "$T/log")
-  sl commit >/dev/null 2>&1
+  sl "$3" >/dev/null 2>&1
   NEW=$(listing)
   end_daemons
   cd "$T"
@@ -77,7 +79,8 @@ commit_on_disk() {
   read -r BEGIN END <<<"$(loss count "$T/log" "$begin")"
 }
 
-# After CUT entries, with SEED: what the next command makes of it.
+# After CUT entries, with SEED: what the next command makes of it. For an undo the
+# draft is nobody's current one, and nothing of it is synced after that.
 check_cut() {
   local where=$1 cut=$2 seed=$3 now named other
   loss make "$T/log" "$SIZE" "$T/image" "$cut" "$seed"
@@ -109,8 +112,10 @@ check_cut() {
   elif [ "$4" = synced ]; then
     same "$HELD" "$(changes)" "cut $cut, seed $seed: neither committed nor held"
   fi
-  sl log --verify >/dev/null
-  if [ "$now" = "$NEW" ] && [ $((new % 8)) -eq 1 ]; then
+  sl log --verify >"$T/verify" 2>&1 ||
+    { [ "$5" = undo ] && grep -q 'missing at the end' "$T/verify"; } ||
+    fail "cut $cut, seed $seed: $(cat "$T/verify")"
+  if [ "$5" = commit ] && [ "$now" = "$NEW" ] && [ $((new % 8)) -eq 1 ]; then
     sl undo >/dev/null 2>&1
     same "$OLD" "$(listing)" "cut $cut, seed $seed: after the undo"
   fi
@@ -157,18 +162,18 @@ first_command() {
 # with losses.
 power_lost() {
   local cut step seed
-  T=$T/$1-$2
+  T=$T/$1-$2-$3
   mkdir "$T"
   truncate -s 1M "$T/spare"
-  commit_on_disk "$1" "$2"
+  commit_on_disk "$1" "$2" "$3"
   old=0 new=0 lost=0
   [ $((END - BEGIN)) -gt 20 ] || fail "nothing was written: $BEGIN to $END"
   step=$(((END - BEGIN) / ${CUTS:-24} + 1))
   for ((cut = BEGIN; cut <= END; cut += step)); do
-    for seed in 0 "$cut"; do check_cut "$1" "$cut" "$seed" "$2"; done
+    for seed in 0 "$cut"; do check_cut "$1" "$cut" "$seed" "$2" "$3"; done
   done
-  check_cut "$1" "$END" 0 "$2"
-  echo "$1, $2: entries $BEGIN to $END: $old old ($lost of them with losses in the draft), $new new"
+  check_cut "$1" "$END" 0 "$2" "$3"
+  echo "$3, $1, $2: entries $BEGIN to $END: $old old ($lost of them with losses in the draft), $new new"
   [ "$old" -gt 0 ] && [ "$new" -gt 0 ] || fail 'only one side was seen'
 }
 # The state is on a disk that lost nothing, and knows of no commit under way.
@@ -196,6 +201,7 @@ lost_after_commit() {
   umount "$T/m"
 }
 (lost_after_commit)
-(power_lost beside synced)
-(power_lost elsewhere synced)
-(power_lost beside unsynced)
+(power_lost beside synced commit)
+(power_lost elsewhere synced commit)
+(power_lost beside unsynced commit)
+(CUTS=$((${CUTS:-24} / 3)) && power_lost beside synced undo)
