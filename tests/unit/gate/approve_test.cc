@@ -144,6 +144,28 @@ TEST_CASE("setuid and world-writable bits come only with an approval by name") {
   CHECK((st.st_mode & 07777) == 06777);
 }
 
+TEST_CASE("a file that all may write to comes so only when it is named") {
+  const bool named = GENERATE(false, true);
+  Desk desk;
+  put(desk.ws + "/kept", "old");
+  desk.branch();
+  put(desk.draft + "/open", "new", 0666);
+  desk.look();
+  if (named)
+    REQUIRE(approve(desk.plan, desk.set, {.paths = {*RelPath::parse("open")}}));
+  else
+    REQUIRE(desk.approve_all());
+  auto done = desk.commit_now();
+  REQUIRE(done);
+  struct stat st{};
+  ::stat((desk.ws + "/open").c_str(), &st);
+  CHECK((st.st_mode & 07777) == (named ? 0666 : 0664));
+  CHECK(done->notes.empty() == named);
+  // What did not come stays held.
+  desk.look();
+  CHECK(desk.set.empty() == named);
+}
+
 TEST_CASE("approved hunks are committed exactly and the others stay held") {
   Desk desk;
   change_three_lines(desk);
