@@ -44,6 +44,31 @@ TEST_CASE("drifted texts are merged when asked and clean") {
   }
 }
 
+// What stays held would take the real edits back.
+TEST_CASE("what is approved in part is not merged") {
+  Desk desk;
+  put(desk.ws + "/f", numbered_lines(30));
+  desk.branch();
+  std::filesystem::copy(desk.ws, desk.top + "/base");
+  put(desk.draft + "/f", numbered_lines(30, {{15, "agent"}, {25, "agent"}}));
+  Fd base_fd = open_dir(desk.top + "/base");
+  desk.view = fs::view_of_directories(base_fd.get(), desk.side.get());
+  desk.set = std::move(*diff::build_change_set(*desk.view, {}));
+  auto text = text_of(desk.set.changes[0]);
+  REQUIRE(text);
+  REQUIRE(text->edits.size() == 2);
+  REQUIRE(decide_edits(
+      desk.plan, desk.set.changes[0], *text,
+      {.edits = {1}, .verdict = Verdict::kApproved, .reason = "", .by = {}}));
+  std::string mine = numbered_lines(30, {{3, "person"}});
+  put(desk.ws + "/f", mine);
+  auto result = desk.commit_now(true);
+  REQUIRE(!result);
+  CHECK(result.error().code() == Code::kDrift);
+  CHECK(result.error().text().find("not approved whole") != std::string::npos);
+  CHECK(get(desk.ws + "/f") == mine);
+}
+
 TEST_CASE("three texts merge as git merges them") {
   CHECK(*merge_texts("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n") == "A\nb\nC\n");
   CHECK(!merge_texts("a\n", "b\n", "c\n")->has_value());
