@@ -17,9 +17,27 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-Result<Fd> connect_to(const Layout& layout, const std::string& id) {
-  Fd dir = TRY(sys::openat(AT_FDCWD, layout.run(id), O_PATH | O_DIRECTORY));
+bool is_absent(const Error& error) {
+  int err = error.err();
+  return err == ENOENT || err == ECONNREFUSED || err == ENOTDIR;
+}
+
+Result<Fd> connect_in(const std::string& run) {
+  Fd dir = TRY(sys::openat(AT_FDCWD, run, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  if (TRY(sys::fstat(dir.get())).uid != ::geteuid()) return fail_errno(ENOENT);
   return connect_unix(dir.get(), kSocketFile, SOCK_SEQPACKET);
+}
+
+Result<Fd> connect_to(const Layout& layout, const std::string& id) {
+  const std::string run = layout.run(id);
+  auto here = connect_in(run);
+  if (here || !is_absent(here.error())) return here;
+  // It may have been started with another XDG_RUNTIME_DIR: a session's, where a
+  // cron job, `su` or a container's shell has none.
+  auto told = sys::readlinkat(AT_FDCWD, layout.draft(id) + "/" + kServedAtLink);
+  if (!told || *told == run) return here;
+  auto there = connect_in(*told);
+  return there ? std::move(there) : std::move(here);
 }
 
 // Waits until nobody holds the draft's lock, or the deadline.
@@ -110,9 +128,7 @@ Result<std::optional<Client>> Client::connect(const Layout& layout,
                                               OtherVersion other, Ahead ahead) {
   auto socket = connect_to(layout, id);
   if (!socket) {
-    int err = socket.error().err();
-    if (err == ENOENT || err == ECONNREFUSED || err == ENOTDIR)
-      return std::nullopt;
+    if (is_absent(socket.error())) return std::nullopt;
     return std::unexpected(
         std::move(socket).error().context("cannot reach the draft's daemon"));
   }

@@ -8,11 +8,13 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
 #include "base/unix_socket.h"
 #include "draft/server.h"
 #include "draft/store.h"
+#include "draft/sweep.h"
 #include "gate/gate.h"
 
 namespace stoplog::draft {
@@ -42,6 +44,24 @@ Result<Fd> listen_at(const Layout& layout, const std::string& id) {
   return listener;
 }
 
+// For whoever has another XDG_RUNTIME_DIR. Without it he waits in vain, which
+// is no reason not to start on a full disk.
+void tell_where(const Layout& layout, const std::string& id) {
+  const std::string run = layout.run(id);
+  const std::string link = layout.draft(id) + "/" + kServedAtLink;
+  auto told = sys::readlinkat(AT_FDCWD, link);
+  if (told && *told == run) return;
+  // The lock is ours: what is there is a dead daemon's.
+  if (told) {
+    if (Status cleared = clear_dead_mounts_in(*told); !cleared)
+      log::warn("{}", cleared.error().text());
+    (void)sys::unlinkat(AT_FDCWD, *told + "/" + kSocketFile);
+  }
+  (void)sys::unlinkat(AT_FDCWD, link);
+  if (Status made = sys::symlinkat(run, AT_FDCWD, link); !made)
+    log::warn("cannot note where the daemon is: {}", made.error().text());
+}
+
 Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
                    Fd& ready) {
   Store store = TRY(Store::open(options.layout, Store::Create::kYes));
@@ -49,6 +69,7 @@ Status serve_draft(const DaemonOptions& options, const CoreFactory& factory,
   DraftLock lock =
       TRY(DraftLock::take(options.layout, options.draft, LockMode::kExclusive));
   TRY(make_private_dir(options.layout.run(options.draft)));
+  tell_where(options.layout, options.draft);
   Fd signals = TRY(take_signals());
   // Notes are read by the jail's user; what is private says so by its mode.
   ::umask(022);

@@ -41,6 +41,8 @@ inline constexpr char kMetaLockFile[] = "meta.lock";
 inline constexpr char kTurnLockFile[] = "turn.lock";
 inline constexpr char kStartLockFile[] = "start.lock";
 inline constexpr char kMountedAtFile[] = "mounted-at";
+// A symlink to the run directory of the latest daemon.
+inline constexpr char kServedAtLink[] = "served-at";
 inline constexpr char kObjectsDir[] = "objects";
 inline constexpr char kCommitsDir[] = "commits";
 inline constexpr char kDraftsDir[] = "drafts";

@@ -47,7 +47,11 @@ std::string draft_of(const std::string& mount, const std::string& above) {
 }  // namespace
 
 Status clear_dead_mounts(const Layout& layout, std::string_view id) {
-  for (const std::string& path : TRY(mounts_beneath(layout.run(id))))
+  return clear_dead_mounts_in(layout.run(id));
+}
+
+Status clear_dead_mounts_in(const std::string& run) {
+  for (const std::string& path : TRY(mounts_beneath(run)))
     TRY_CTX(fs::clear_dead_mount(path),
             fmt::format("cannot clear the dead mount '{}'", path));
   return {};

@@ -15,6 +15,7 @@ namespace stoplog::draft {
 
 // The mounts in the run directory of a draft whose lock the caller holds.
 Status clear_dead_mounts(const Layout& layout, std::string_view id);
+Status clear_dead_mounts_in(const std::string& run);
 
 // Those of all drafts but `mine` that have no daemon. Best effort.
 void sweep_dead_mounts(const Layout& layout, std::string_view mine);

@@ -38,8 +38,35 @@ reviewed_at_once() {
   tty_end
 }
 
+# A session has a runtime directory, a cron job or `su` in the same hour none:
+# both find the daemon.
+elsewhere() {
+  sl run --quiet -- sh -c 'echo x >a'
+  local daemon other
+  daemon=$(sl drafts --json | jq '.drafts[0].daemon')
+  mkdir -m 700 "$T/other-run-$MODE"
+  for other in '' "$T/other-run-$MODE"; do
+    export XDG_RUNTIME_DIR=$other
+    same "$daemon" "$(sl drafts --json | jq '.drafts[0].daemon')" "«$other»"
+    same a "$(sl status --json | jq -r '.changes[].path')"
+    sl run --quiet -- sh -c 'echo y >>a'
+    same "$daemon" "$(sl drafts --json | jq '.drafts[0].daemon')" "«$other»"
+  done
+  # One that is gone there is none; the next is found from where the first was.
+  kill -KILL "$daemon"
+  sl run --quiet -- sh -c 'echo z >>a'
+  daemon=$(sl drafts --json | jq '.drafts[0].daemon')
+  export XDG_RUNTIME_DIR=$T/run
+  same "$daemon" "$(sl drafts --json | jq '.drafts[0].daemon')"
+  sl commit -a -y >/dev/null 2>&1
+  same 'x y y z' "$(xargs <a)"
+  sl run --quiet -- sh -c 'echo b >b'
+  sl rm -y "$(sl drafts --json | jq -r '.drafts[] | select(.current).name')"
+}
+
 both_modes discarded
 both_modes reviewed_at_once
+both_modes elsewhere
 
 # Another user at the socket of root's daemon: not a word.
 if [ "$(id -u)" -eq 0 ]; then
