@@ -10,6 +10,8 @@ namespace stoplog::fs {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMinGapped = 512;
+constexpr unsigned kGapBits = 16;
 
 uint64_t align(uint64_t at, uint64_t length) {
   // Pages for what can be punched later; small files are packed.
@@ -86,6 +88,9 @@ Result<SegmentRange> Segments::allocate(uint64_t length,
   bool continues =
       behind.segment == active_ && behind.at + behind.length == active_end_;
   uint64_t at = continues ? active_end_ : align(active_end_, length);
+  // Not before the smallest, of which there may be millions: each is kept.
+  if (at > active_end_ && length >= kMinGapped)
+    gaps_[active_].push_back(active_end_ << kGapBits | (at - active_end_));
   active_end_ = at + length;
   allocated_ += length;
   SegmentRange range{.segment = active_, .at = at, .length = length};
@@ -95,6 +100,15 @@ Result<SegmentRange> Segments::allocate(uint64_t length,
     claims_.push_back(range);
   }
   return range;
+}
+
+uint64_t Segments::end_of_gap(uint32_t segment, uint64_t end) {
+  std::lock_guard lock(mutex_);
+  auto gaps = gaps_.find(segment);
+  if (gaps == gaps_.end()) return end;
+  auto it = std::ranges::lower_bound(gaps->second, end << kGapBits);
+  if (it == gaps->second.end() || *it >> kGapBits != end) return end;
+  return end + (*it & ((1u << kGapBits) - 1));
 }
 
 // As many as there are writers at the moment.
@@ -206,6 +220,7 @@ Status Segments::remove(uint32_t segment) {
     std::lock_guard lock(mutex_);
     if (active_ == segment) active_ = 0;
     dirty_.erase(segment);
+    gaps_.erase(segment);
     removed_.insert(segment);  // a sync under way may have it on its list
   }
   Status done = sys::unlinkat(dir_.get(), layout::segment_name(segment));

@@ -80,6 +80,9 @@ class Segments {
 
   // May bytes that are there be written again or given back to the disk?
   bool is_mutable(uint32_t segment);
+  // Where what was left free behind `end`, to align what came next, is over;
+  // `end` itself when nothing was, as far as is known.
+  uint64_t end_of_gap(uint32_t segment, uint64_t end);
   // The whole pages of a range.
   Status punch(const SegmentRange& range);
   Status remove(uint32_t segment);
@@ -121,6 +124,9 @@ class Segments {
   uint64_t active_end_ = 0;
   std::atomic<uint32_t> next_ = 1;
   std::vector<SegmentRange> claims_;
+  // Of what was allocated since the start: gaps, in order, each as where it
+  // begins and, in the low 16 bits, how long it is.
+  std::unordered_map<uint32_t, std::vector<uint64_t>> gaps_;
   std::atomic<uint64_t> allocated_ = 0;
   std::set<uint32_t> dirty_;
   uint64_t failed_rounds_ = 0;  // of sync()

@@ -282,8 +282,8 @@ Status Tree::Impl::seal() {
 
 // Gives back to the disk what died before any mark saw it. The journal must be
 // durable first: else, after a power loss, an older record could still point
-// to a range that is gone. Less than a page, and files smaller than one with a
-// few bytes between them, are left for gc, which knows what lies beside them.
+// to a range that is gone. Less than a page is left for gc, which knows what
+// lies beside it.
 Status Tree::Impl::reclaim(bool all) {
   std::vector<SegmentRange> ranges;
   {
@@ -304,10 +304,15 @@ Status Tree::Impl::reclaim(bool all) {
   });
   for (size_t i = 0; i < ranges.size();) {
     SegmentRange run = ranges[i++];
+    auto with_gap = [&] {
+      return segments_->end_of_gap(run.segment, run.at + run.length) - run.at;
+    };
+    run.length = with_gap();
     while (i < ranges.size() && ranges[i].segment == run.segment &&
            ranges[i].at <= run.at + run.length) {
       run.length =
           std::max(run.length, ranges[i].at + ranges[i].length - run.at);
+      run.length = with_gap();
       ++i;
     }
     uint64_t begin = (run.at + kPage - 1) / kPage * kPage;
