@@ -31,7 +31,7 @@ inline constexpr std::array kHelpText = {
     HelpLine{"n N", "next, previous undecided hunk, in any file"},
     HelpLine{"[ ]", "previous, next file"},
     HelpLine{"Tab", "to the list of files and back"},
-    HelpLine{"!", "next danger, those not yet seen first"},
+    HelpLine{"!", "next danger: its lines, then the next file's"},
     HelpLine{"w", "next file that is new since you last looked"},
     HelpLine{"i", "about this file and hunk: risks, commands that made it"},
     HelpLine{"/", "search lines and names; empty repeats"},

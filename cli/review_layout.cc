@@ -220,9 +220,11 @@ class Painter {
         break;
     }
     const diff::Line& text = open.hunks[line.hunk].hunk.lines[line.index];
-    Ink ink = text.origin == '+'   ? Ink::kAdded
-              : text.origin == '-' ? Ink::kRemoved
-                                   : Ink::kPlain;
+    Ink ink = line.level == diff::Level::kDanger ? Ink::kDanger
+              : line.level == diff::Level::kWarn ? Ink::kWarn
+              : text.origin == '+'               ? Ink::kAdded
+              : text.origin == '-'               ? Ink::kRemoved
+                                                 : Ink::kPlain;
     size_t room = columns > 2 ? columns - 2 : 1;
     Piece piece = slice(text.text, open.shift, room);
     std::string shown(1, text.origin);

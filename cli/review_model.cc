@@ -209,11 +209,21 @@ void ReviewModel::build_rows() {
   }
 }
 
+diff::Level ReviewModel::level_of_line(uint32_t line) const {
+  for (const diff::Risk& risk : change_of(open_.item).risks)  // gravest first
+    if (risk.line == line) return risk.level;
+  return diff::Level::kInfo;
+}
+
 void ReviewModel::add_hunk_rows(uint32_t hunk) {
   open_.rows.push_back({Row::Kind::kHunk, hunk, 0});
   const std::vector<diff::Line>& lines = open_.hunks[hunk].hunk.lines;
+  uint32_t line = open_.hunks[hunk].hunk.new_start;
   for (uint32_t i = 0; i < lines.size(); i++) {
-    open_.rows.push_back({Row::Kind::kLine, hunk, i});
+    const bool stands = lines[i].origin != '-';
+    open_.rows.push_back({Row::Kind::kLine, hunk, i,
+                          stands ? level_of_line(line) : diff::Level::kInfo});
+    line += stands;
     if (!lines[i].text.ends_with('\n'))
       open_.rows.push_back({Row::Kind::kNoEnd, hunk, i});
   }

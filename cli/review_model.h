@@ -86,6 +86,8 @@ struct Row {
   Kind kind = Kind::kNote;
   uint32_t hunk = kNone;
   uint32_t index = 0;
+  // Of a line that a risk of the file is about.
+  diff::Level level = diff::Level::kInfo;
 };
 
 struct Note {
@@ -214,6 +216,7 @@ class ReviewModel {
   void rebuild(std::optional<size_t> edit);
   void forget_place();
   bool shows_danger() const;
+  diff::Level level_of_line(uint32_t line) const;  // of the new text
 
   // review_early.cc
   bool is_closed(Key key);

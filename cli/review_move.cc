@@ -274,7 +274,15 @@ void ReviewModel::next_undecided(bool forward) {
   undecided_hunk(forward, true);
 }
 
+// In this file the lines that are dangers first, as far as they are known and
+// once what is said of them was shown.
 void ReviewModel::next_danger() {
+  const bool told = !empty() && (items_[open_.item].seen || shows_danger());
+  for (size_t i = open_.cursor + 1; told && i < open_.rows.size(); i++) {
+    if (open_.rows[i].level != diff::Level::kDanger) continue;
+    list_focus_ = false;
+    return go_to(i);
+  }
   auto is_danger = [&](size_t i) { return change_of(i).is_danger(); };
   auto item = find_item(
       [&](size_t i) { return !items_[i].seen && is_danger(i); }, true);

@@ -47,6 +47,7 @@ struct Risk {
   Level level = Level::kInfo;
   std::string code;     // "git-hook"; stable, see diff/risk.h
   std::string message;  // one line for a person; may quote hostile bytes
+  uint32_t line = 0;    // of the new text, from 1; 0: none, or not known
   bool operator==(const Risk&) const = default;
 };
 

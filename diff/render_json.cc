@@ -124,9 +124,11 @@ Json change_json(const Change& change, const JsonOptions& options) {
   json["decision"] = decision.empty() ? "none" : decision;
   Json risks = Json::array();
   for (const Risk& risk : change.risks)
-    risks.push_back({{"level", name_of(risk.level)},
-                     {"code", valid(risk.code)},
-                     {"message", valid(risk.message)}});
+    risks.push_back(
+        {{"level", name_of(risk.level)},
+         {"code", valid(risk.code)},
+         {"message", valid(risk.message)},
+         {"line", risk.line > 0 ? Json(risk.line) : Json(nullptr)}});
   json["risks"] = std::move(risks);
   if (change.after && change.after->type == fs::Type::kSymlink)
     put_path(json, "target", "target_bytes", change.after->target);

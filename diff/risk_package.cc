@@ -81,6 +81,15 @@ std::vector<Risk> unread(std::string_view text) {
                : "cannot be read as JSON: it may have install scripts"}};
 }
 
+// Of what stands there once as a name; of more nobody knows which one it is.
+uint32_t line_of_member(std::string_view text, const std::string& name) {
+  const std::string quoted = "\"" + name + "\"";
+  const size_t at = text.find(quoted);
+  if (at == text.npos || text.find(quoted, at + 1) != text.npos) return 0;
+  return 1 + static_cast<uint32_t>(std::count(
+                 text.begin(), text.begin() + static_cast<long>(at), '\n'));
+}
+
 constexpr size_t kEach = 3;  // more than these are told in one sentence
 
 // Those that somebody has to call.
@@ -143,7 +152,8 @@ std::vector<Risk> risks_of_package(std::string_view path,
       risks.push_back(
           {Level::kDanger, "package-hook",
            fmt::format("script \"{}\" executes on host unasked at install: {}",
-                       script, command)});
+                       script, command),
+           line_of_member(new_text, it.key())});
     else
       called.emplace_back(std::move(script), std::move(command));
   }

@@ -23,6 +23,13 @@ constexpr uint32_t kAround = 3;
 // Lines that differ, and their neighbours.
 struct Region {
   std::string_view old_part, new_part;
+  uint32_t line = 1;  // of the new text, at which new_part begins
+
+  uint32_t line_of(size_t at) const {
+    return line + static_cast<uint32_t>(std::count(
+                      new_part.begin(),
+                      new_part.begin() + static_cast<long>(at), '\n'));
+  }
 };
 
 // All between common head and tail, widened to whole lines.
@@ -39,8 +46,10 @@ Region between_ends(std::string_view a, std::string_view b) {
          a[a.size() - 1 - tail] == b[b.size() - 1 - tail])
     tail++;
   while (tail > 0 && a[a.size() - tail] != '\n') tail--;
+  uint32_t before = static_cast<uint32_t>(
+      std::count(b.begin(), b.begin() + static_cast<long>(head), '\n'));
   return {a.substr(head, a.size() - head - tail),
-          b.substr(head, b.size() - head - tail)};
+          b.substr(head, b.size() - head - tail), before + 1};
 }
 
 std::vector<Region> regions_of(const TextDiff& diff) {
@@ -61,7 +70,8 @@ std::vector<Region> regions_of(const TextDiff& diff) {
     uint32_t after = std::min(kAround, diff.old_lines.count() - old_end);
     regions.push_back(
         {diff.old_lines.range(old_begin, old_end + after - old_begin),
-         diff.new_lines.range(new_begin, new_end + after - new_begin)});
+         diff.new_lines.range(new_begin, new_end + after - new_begin),
+         new_begin + 1});
     i = last + 1;
   }
   return regions;
@@ -83,12 +93,16 @@ struct Odd {
   size_t bidi = 0, invisible = 0, mixed = 0, escapes = 0, returns = 0;
   char32_t first_bidi = 0, first_invisible = 0;
   std::string first_mixed;
+  // Where the first of each is, in bytes; then in lines.
+  size_t bidi_at = 0, invisible_at = 0, mixed_at = 0, escape_at = 0,
+         return_at = 0;
 };
 
 // Letters of one word: does it mix Latin with look-alikes?
 class Word {
  public:
-  void take(char32_t c, std::string_view bytes, Odd& odd) {
+  void take(char32_t c, std::string_view bytes, size_t at, Odd& odd) {
+    at_ = at;
     Script script = script_of(c);
     if (script == Script::kNone && !(c >= '0' && c <= '9') && c != '_')
       return end(odd);
@@ -100,7 +114,10 @@ class Word {
   }
   void end(Odd& odd) {
     if (latin_ && (cyrillic_ || greek_ > 1)) {
-      if (odd.mixed++ == 0) odd.first_mixed = text_;
+      if (odd.mixed++ == 0) {
+        odd.first_mixed = text_;
+        odd.mixed_at = at_;  // at its end, on the same line
+      }
     }
     *this = Word();
   }
@@ -108,10 +125,10 @@ class Word {
  private:
   std::string text_;
   bool latin_ = false, cyrillic_ = false;
-  size_t greek_ = 0;
+  size_t greek_ = 0, at_ = 0;
 };
 
-void count_char(char32_t c, char32_t before, Odd& odd) {
+void count_char(char32_t c, char32_t before, size_t at, Odd& odd) {
   // Joiners and selectors are part of emoji; a mark at the very start says
   // UTF-8.
   bool emoji = (c == 0xFE0F || c == 0x200D) && before >= 0x80;
@@ -119,13 +136,19 @@ void count_char(char32_t c, char32_t before, Odd& odd) {
   if (emoji || mark) return;
   switch (kind_of(c)) {
     case CharKind::kBidi:
-      if (odd.bidi++ == 0) odd.first_bidi = c;
+      if (odd.bidi++ == 0) {
+        odd.first_bidi = c;
+        odd.bidi_at = at;
+      }
       break;
     case CharKind::kInvisible:
-      if (odd.invisible++ == 0) odd.first_invisible = c;
+      if (odd.invisible++ == 0) {
+        odd.first_invisible = c;
+        odd.invisible_at = at;
+      }
       break;
     case CharKind::kControl:
-      odd.escapes++;
+      if (odd.escapes++ == 0) odd.escape_at = at;
       break;
     case CharKind::kPlain:
       break;
@@ -140,14 +163,15 @@ Odd look(std::string_view text) {
   std::string_view rest = text;
   while (!rest.empty()) {
     unsigned char c = static_cast<unsigned char>(rest[0]);
+    const size_t at = text.size() - rest.size();
     if (c < 0x80) {
       bool end_of_line = rest.size() > 1 && rest[1] == '\n';
       if (c == '\r' && !end_of_line && rest.size() > 1) {
-        odd.returns++;
+        if (odd.returns++ == 0) odd.return_at = at;
       } else if (c < 0x20 && c != '\t' && c != '\n' && c != '\f' && c != '\r') {
-        odd.escapes++;
+        if (odd.escapes++ == 0) odd.escape_at = at;
       }
-      word.take(c, rest.substr(0, 1), odd);
+      word.take(c, rest.substr(0, 1), at, odd);
       before = c;
       rest.remove_prefix(1);
       continue;
@@ -156,8 +180,8 @@ Odd look(std::string_view text) {
     std::string_view start = rest;
     Decoded decoded = take_utf8(rest);
     if (!decoded.valid) continue;
-    word.take(decoded.c, start.substr(0, start.size() - rest.size()), odd);
-    count_char(decoded.c, before, odd);
+    word.take(decoded.c, start.substr(0, start.size() - rest.size()), at, odd);
+    count_char(decoded.c, before, at, odd);
     before = decoded.c;
   }
   if (!plain_line) word.end(odd);
@@ -184,9 +208,20 @@ bool is_plain(std::string_view text) {
 }
 
 Odd operator+(Odd a, const Odd& b) {
-  if (a.bidi == 0) a.first_bidi = b.first_bidi;
-  if (a.invisible == 0) a.first_invisible = b.first_invisible;
-  if (a.mixed == 0) a.first_mixed = b.first_mixed;
+  if (a.bidi == 0) {
+    a.first_bidi = b.first_bidi;
+    a.bidi_at = b.bidi_at;
+  }
+  if (a.invisible == 0) {
+    a.first_invisible = b.first_invisible;
+    a.invisible_at = b.invisible_at;
+  }
+  if (a.mixed == 0) {
+    a.first_mixed = b.first_mixed;
+    a.mixed_at = b.mixed_at;
+  }
+  if (a.escapes == 0) a.escape_at = b.escape_at;
+  if (a.returns == 0) a.return_at = b.return_at;
   a.bidi += b.bidi;
   a.invisible += b.invisible;
   a.mixed += b.mixed;
@@ -195,38 +230,57 @@ Odd operator+(Odd a, const Odd& b) {
   return a;
 }
 
+Odd in_lines(Odd odd, const Region& region) {
+  for (size_t* at : {&odd.bidi_at, &odd.invisible_at, &odd.mixed_at,
+                     &odd.escape_at, &odd.return_at})
+    *at = region.line_of(*at);
+  return odd;
+}
+
+std::string in_line(uint32_t line) {
+  return line > 0 ? fmt::format(" in line {}", line) : "";
+}
+
 void add_odd(const std::vector<Region>& regions, std::vector<Risk>& risks) {
   Odd now, old;
   for (const Region& region : regions) {
-    if (!is_plain(region.new_part)) now = now + look(region.new_part);
+    if (!is_plain(region.new_part))
+      now = now + in_lines(look(region.new_part), region);
     if (!is_plain(region.old_part)) old = old + look(region.old_part);
   }
-  auto warn = [&](std::string_view code, std::string message) {
-    risks.push_back({Level::kWarn, std::string(code), std::move(message)});
+  // Where the old text has some too, the first need not be the new one.
+  auto warn = [&](std::string_view code, size_t before, size_t at,
+                  std::string_view what, std::string_view means) {
+    const auto line = before == 0 ? static_cast<uint32_t>(at) : 0;
+    risks.push_back({Level::kWarn, std::string(code),
+                     fmt::format("{}{}{}", what, in_line(line), means), line});
   };
   auto number = [](char32_t c) { return static_cast<uint32_t>(c); };
   if (now.bidi > old.bidi)
-    warn("bidi",
-         fmt::format("hidden bidirectional control U+{:04X}: the text is not "
-                     "what it looks like",
-                     number(now.first_bidi)));
+    warn("bidi", old.bidi, now.bidi_at,
+         fmt::format("hidden bidirectional control U+{:04X}",
+                     number(now.first_bidi)),
+         ": the text is not what it looks like");
   if (now.invisible > old.invisible)
-    warn("invisible", fmt::format("hidden character U+{:04X}: takes no space "
-                                  "and is still there",
-                                  number(now.first_invisible)));
+    warn("invisible", old.invisible, now.invisible_at,
+         fmt::format("hidden character U+{:04X}", number(now.first_invisible)),
+         ": takes no space and is still there");
   if (now.mixed > old.mixed)
-    warn("mixed-script",
-         fmt::format("'{}' mixes letters of two alphabets that look alike",
-                     now.first_mixed));
+    warn("mixed-script", old.mixed, now.mixed_at,
+         fmt::format("'{}'", now.first_mixed),
+         " mixes letters of two alphabets that look alike");
   if (now.returns > old.returns)
-    warn("carriage-return",
-         "a carriage return inside a line hides what stands before it");
+    warn("carriage-return", old.returns, now.return_at,
+         "a carriage return within the text", " hides what stands before it");
   if (now.escapes > old.escapes)
-    warn("control-character", "control characters that a terminal would obey");
+    warn("control-character", old.escapes, now.escape_at,
+         "control characters that a terminal would obey", "");
 }
 
 void add_secrets(const std::vector<Region>& regions, std::string_view old_text,
                  SecretKinds kinds, std::vector<Risk>& risks) {
+  // What is no text has no lines.
+  const bool has_lines = kinds == SecretKinds::kAll;
   size_t named = 0, compared = 0;
   for (const Region& region : regions) {
     for (const Secret& secret :
@@ -243,9 +297,15 @@ void add_secrets(const std::vector<Region>& regions, std::string_view old_text,
       if (++named > kSecretsNamed) return;
       // The beginning is enough to find it; the rest stays out of logs.
       std::string_view start = secret.value.substr(0, 8);
-      risks.push_back({Level::kDanger, "secret",
-                       fmt::format("adds {} ({}…)", secret.what,
-                                   start.substr(0, start.find('\n')))});
+      const uint32_t line =
+          has_lines ? region.line_of(static_cast<size_t>(
+                          secret.value.data() - region.new_part.data()))
+                    : 0;
+      risks.push_back(
+          {Level::kDanger, "secret",
+           fmt::format("adds {} ({}…){}", secret.what,
+                       start.substr(0, start.find('\n')), in_line(line)),
+           line});
     }
   }
 }

@@ -154,6 +154,38 @@ TEST_CASE("many scripts of one package are one risk that names them") {
         "more execute on host when called");
 }
 
+TEST_CASE("a risk names the line that it is about") {
+  std::string before, after;
+  for (int i = 1; i <= 400; i++) {
+    before += fmt::format("line {}\n", i);
+    if (i == 250) after += "password = 'kJ8#mQ2zX9pL4vR7wT1y'\n";
+    after += i == 300   ? "a \u202E b\n"
+             : i == 350 ? "\u0430dmin = 1\n"
+                        : fmt::format("line {}\n", i);
+  }
+  auto lines_of = [](std::string old_text, std::string new_text) {
+    MemoryView view;
+    if (!old_text.empty()) view.base["c.py"] = file(std::move(old_text));
+    view.change("c.py", file(std::move(new_text)));
+    std::map<std::string, uint32_t> out;
+    ChangeSet set = build(view);
+    for (const Risk& risk : set.changes[0].risks) out[risk.code] = risk.line;
+    return out;
+  };
+  std::map<std::string, uint32_t> want = {
+      {"secret", 250}, {"bidi", 301}, {"mixed-script", 351}};
+  CHECK(lines_of(before, after) == want);
+  CHECK(lines_of("", after) == want);
+  // Which of two is the new one is not known.
+  CHECK(lines_of("x \u202E\n", "x \u202E\ny \u202E\n")["bidi"] == 0);
+  MemoryView view;
+  view.change("package.json",
+              file("{\n\"scripts\": {\n\"a\": \"b\",\n\"install\": \"x\"}}\n"));
+  auto risk = build(view).changes[0].risks[0];
+  CHECK(risk.code == "package-hook");
+  CHECK(risk.line == 4);
+}
+
 TEST_CASE("secrets of the well known kinds are dangers when added") {
   std::string token =
       "ghp_" + std::string("a8Kq2LmZ9xVbT4nRy7WcD1eFg5HjS3uPo6Qi");
