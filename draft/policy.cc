@@ -74,6 +74,12 @@ std::string unknown_key(const TomlFile& file, const TomlValue& value,
       near.empty() ? std::string() : fmt::format(" (did you mean {}?)", near));
 }
 
+bool is_table(const std::string& key) {
+  return std::ranges::any_of(policy_keys(), [&](const KeySpec& spec) {
+    return std::string_view(spec.key).starts_with(key + ".");
+  });
+}
+
 // Applies the values of `file` whose path begins with `prefix`.
 Status apply_file(Policy& policy, const TomlFile& file, Merge merge,
                   const std::vector<std::string>& prefix) {
@@ -95,6 +101,8 @@ Status apply_file(Policy& policy, const TomlFile& file, Merge merge,
     std::string key = inner.dotted();
     auto spec = std::ranges::find(policy_keys(), key, &KeySpec::key);
     if (spec == policy_keys().end()) {
+      if (is_table(key))
+        return std::unexpected(bad_value(file, value, "a table"));
       policy.warnings.push_back(unknown_key(file, value, key));
       continue;
     }

@@ -80,6 +80,8 @@ TEST_CASE("errors of a policy name line and column") {
             .error()
             .text()
             .starts_with("config.toml:2:8: files.hide"));
+  CHECK(policy_of("limits = 3\n", {}).error().text() ==
+        "config.toml:1:10: limits must be a table");
   CHECK_FALSE(policy_of("[network]\nallow = [\"a b\"]\n", {}));
   CHECK_FALSE(policy_of("[limits]\npids = -1\n", {}));
   auto typo = policy_of("[limits]\ntiem = \"5m\"\n[x]\ny = 1\n", {});
