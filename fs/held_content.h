@@ -26,6 +26,9 @@ class SealChecks {
   // Code::kCorrupt when a sealed range that `extent` touches no longer has its
   // hash.
   Status check(Segments& segments, const Extent& extent);
+  // What is sealed of [at, end), in order.
+  std::vector<SegmentRange> within(uint32_t segment, uint64_t at,
+                                   uint64_t end) const;
 
  private:
   const std::shared_ptr<const State::SealTable> table_;
@@ -53,6 +56,8 @@ class HeldContent : public Content {
   std::vector<Range> data() const override;
 
  private:
+  class Collector;
+  void add_segment(const Extent& e, Collector& out) const;
   std::shared_ptr<Segments> segments_;
   std::shared_ptr<SealChecks> seals_;
   std::shared_ptr<const ExtentMap> map_;

@@ -158,6 +158,9 @@ std::vector<Content::Range> RealContent::data() const {
     ranges.push_back({*begin, stop - *begin});
     at = stop;
   }
+  // Of another file than it was they are to be read, which says so.
+  auto st = sys::fstat((*fd)->get());
+  if (!st || !(fingerprint_of(*st) == print_)) return Content::data();
   return ranges;
 }
 

@@ -175,6 +175,21 @@ Result<size_t> Segments::read(uint32_t segment, uint64_t at,
   return sys::pread_full(fd->get(), out, at);
 }
 
+uint64_t Segments::next_data(uint32_t segment, uint64_t at, uint64_t end) {
+  auto fd = handle(segment);
+  if (!fd) return at;
+  auto data = sys::seek((*fd)->get(), at, SEEK_DATA);
+  if (data) return std::min(*data, end);
+  return data.error().err() == ENXIO ? end : at;
+}
+
+uint64_t Segments::next_hole(uint32_t segment, uint64_t at, uint64_t end) {
+  auto fd = handle(segment);
+  if (!fd) return end;
+  auto hole = sys::seek((*fd)->get(), at, SEEK_HOLE);
+  return hole ? std::min(*hole, end) : end;
+}
+
 Result<Segments::Whole> Segments::create_whole(uint64_t length, Claim& claim) {
   if (!writable_) return fail_errno(EROFS);
   std::lock_guard lock(mutex_);

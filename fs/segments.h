@@ -69,6 +69,10 @@ class Segments {
                     bool sparse);
   Result<size_t> read(uint32_t segment, uint64_t at, std::span<std::byte> out);
   Result<FdHandle> handle(uint32_t segment);
+  // Where data begins in [at, end), and where it ends; `end` when there is
+  // none, or none but data. What cannot be asked is data.
+  uint64_t next_data(uint32_t segment, uint64_t at, uint64_t end);
+  uint64_t next_hole(uint32_t segment, uint64_t at, uint64_t end);
   // A segment of its own for one large file of `length` bytes, to be filled
   // through its fd and then noted as written.
   struct Whole {

@@ -440,7 +440,8 @@ struct Tree::Impl {
   Status pin_all();
   void pin_bases(std::span<const BaseChange> changes);
   Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
-  Status seal();
+  Status seal();  // tree_seal.cc
+  std::vector<SegmentRange> unsealed_ranges();
   Status reclaim(bool all);
   bool is_checkpoint_due() const;
   Status checkpoint_if_due();

@@ -53,41 +53,6 @@ Status Tree::Impl::read_segment(uint32_t segment, uint64_t at,
   return {};
 }
 
-// The first read of a sealed range compares it with its hash.
-Status Tree::Impl::check_seals(uint32_t segment, uint64_t at, size_t length) {
-  struct Range {
-    uint64_t at;
-    State::Seal seal;
-  };
-  std::vector<Range> ranges;
-  {
-    std::shared_lock lock(mutex_);
-    const State::SealMap* seals = state_.seals(segment);
-    if (seals == nullptr) return {};
-    auto it = seals->upper_bound(at);
-    if (it != seals->begin()) --it;
-    std::lock_guard leaf(verified_mutex_);
-    for (; it != seals->end() && it->first < at + length; ++it)
-      if (it->first + it->second.length > at &&
-          !verified_.contains(uint64_t{segment} << 36 ^ it->first))
-        ranges.push_back({it->first, it->second});
-  }
-  for (const Range& range : ranges) {
-    std::vector<std::byte> bytes(range.seal.length);
-    // A copy that ends with a hole ends before it: the rest is zeroes.
-    size_t n = TRY(segments_->read(segment, range.at, bytes));
-    std::ranges::fill(std::span(bytes).subspan(n), std::byte{0});
-    if (xxh3_64(bytes) != range.seal.hash)
-      return std::unexpected(Error(
-          Code::kCorrupt,
-          fmt::format("segment {:08x} is damaged at {}", segment, range.at),
-          EIO));
-    std::lock_guard leaf(verified_mutex_);
-    verified_.insert(uint64_t{segment} << 36 ^ range.at);
-  }
-  return {};
-}
-
 // With body.io held. `out` lies below the size.
 Status Tree::Impl::read_pieces(const FileBody& body, NodeId id, uint64_t offset,
                                std::span<std::byte> out) {

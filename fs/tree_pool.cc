@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slow work, in a thread of its own and never in a request's: pinning large
-// files, sealing what marks have frozen, giving dead ranges back, checkpoints.
+// files, giving dead ranges back, checkpoints. Seals are in tree_seal.cc.
 #include <algorithm>
 #include <chrono>
 
@@ -14,8 +14,6 @@ namespace stoplog::fs {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint32_t kSealStep = 256u << 10;
-constexpr size_t kSealBatch = 128;  // records a write
 // Bytes of journal, as kCheckpointAt. A checkpoint is written under the lock:
 // while a command runs it is worth that when much is read instead; between
 // commands nobody waits, as long as what it writes is little (5,000 commands of
@@ -221,62 +219,6 @@ Status Tree::Impl::pin(Serial serial, PinWhat what) {
       .serial = serial, .segment = whole.segment, .at = 0, .hash = {}}}));
   claim.recorded();
   unpinned_.erase(serial);
-  return {};
-}
-
-// Hashes what the last mark froze. From then on a flipped bit is found. What is
-// hashed is on the disk before: else a loss of power, which may take what
-// nobody synced, would look like damage.
-Status Tree::Impl::seal() {
-  struct Range {
-    uint32_t segment;
-    uint64_t at;
-    uint32_t length;
-  };
-  std::vector<Range> ranges;
-  {
-    std::unique_lock lock(mutex_);
-    std::vector<Serial> done;
-    for (Serial serial : unsealed_) {
-      const Held* node = state_.find(serial);
-      bool open = false;
-      if (node != nullptr && node->body)
-        for (const Extent& e : node->body->map.all()) {
-          if (e.where != Where::kSegment) continue;
-          if (e.epoch == state_.epoch()) {
-            open = true;
-            continue;
-          }
-          const State::SealMap* seals = state_.seals(e.segment);
-          for (uint64_t at = e.at; at < e.at + e.length; at += kSealStep) {
-            if (seals != nullptr && seals->contains(at)) continue;
-            ranges.push_back({e.segment, at,
-                              static_cast<uint32_t>(std::min<uint64_t>(
-                                  kSealStep, e.at + e.length - at))});
-          }
-        }
-      if (!open) done.push_back(serial);
-    }
-    for (Serial serial : done) unsealed_.erase(serial);
-  }
-  // After every command: most have written nothing, and the block is a
-  // megabyte to clear.
-  if (ranges.empty()) return {};
-  TRY(segments_->sync());
-  std::vector<std::byte> block(kSealStep);
-  std::vector<Record> records;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    const Range& r = ranges[i];
-    std::span<std::byte> bytes = std::span(block).first(r.length);
-    TRY(read_segment(r.segment, r.at, bytes, false));
-    records.push_back(SealRecord{.segment = r.segment,
-                                 .at = r.at,
-                                 .length = r.length,
-                                 .hash = xxh3_64(bytes)});
-    if (records.size() < kSealBatch && i + 1 < ranges.size()) continue;
-    std::unique_lock lock(mutex_);
-    TRY(append(std::exchange(records, {})));
-  }
   return {};
 }
 
