@@ -42,11 +42,12 @@ def rows(samples):
 def table(samples):
     names = list(dict.fromkeys(v for views in samples.values() for v in views))
     lines = []
-    head = f"{'workload':36}" + "".join(f"{n:>31}" for n in names)
+    wide = max((len(f"{w}: {p}") for w, p in samples), default=8) + 1
+    head = f"{'workload':{wide}}" + "".join(f"{n:>31}" for n in names)
     lines += [head, "-" * len(head)]
     by = {(r["workload"], r["part"], r["view"]): r for r in rows(samples)}
     for workload, part in samples:
-        line = f"{(workload + ': ' + part)[:35]:36}"
+        line = f"{workload + ': ' + part:{wide}}"
         for position, view in enumerate(names):
             row = by.get((workload, part, view))
             if row is None:
