@@ -9,6 +9,7 @@ JSON and one SVG plot for each axis, logarithmic both ways: a level line is a
 cost that does not grow. The minimum of a few tries is taken; only the shape of
 a line is to be trusted.
 """
+import contextlib
 import json
 import math
 import os
@@ -46,7 +47,8 @@ def make_files(top, count):
 
 def end_daemons(view, how):
     for pid in view.daemon_pids():
-        os.kill(pid, how)
+        with contextlib.suppress(ProcessLookupError):  # gone by itself
+            os.kill(pid, how)
     while view.daemon_pids():
         time.sleep(0.01)
 
@@ -224,7 +226,9 @@ def measure(options, place, missing):
                 print(f"growth: {axis} {size:,}", file=sys.stderr)
             except OSError as error:
                 missing.append(f"growth: {axis} of {size:,}: {error}")
-                sh("rm", "-rf", os.path.join(place, "lower"), check=False)
+                print(missing[-1], file=sys.stderr)
+                for left in ("lower", "view"):
+                    sh("rm", "-rf", os.path.join(place, left), check=False)
                 break
     return growth.cells
 
