@@ -2,6 +2,7 @@
 #include "fs/extents.h"
 
 #include <algorithm>
+#include <array>
 
 namespace stoplog::fs {
 namespace {
@@ -26,64 +27,71 @@ bool joins(const Extent& a, const Extent& b) {
 
 }  // namespace
 
-size_t ExtentMap::first_after(uint64_t offset) const {
-  // Appending is the common case: look at the end first.
-  if (list_.empty() || list_.back().end() <= offset) return list_.size();
-  auto it =
-      std::partition_point(list_.begin(), list_.end(),
-                           [&](const Extent& e) { return e.end() <= offset; });
-  return static_cast<size_t>(it - list_.begin());
-}
-
-void ExtentMap::cut(uint64_t begin, uint64_t end, const DeadSink& dead) {
+// Takes away what lies in [begin, end) and puts `fresh` there, if any.
+void ExtentMap::lay(uint64_t begin, uint64_t end, const Extent* fresh,
+                    const DeadSink& dead) {
   if (begin >= end) return;
-  size_t first = first_after(begin);
-  if (first == list_.size() || list_[first].offset >= end) return;
-  size_t last = first;
-  std::vector<Extent> keep;
-  for (; last < list_.size() && list_[last].offset < end; ++last) {
+  using Place = ExtentList::Place;
+  // At most a rest before, the new one, a rest behind.
+  std::array<Extent, 3> with;
+  size_t n = 0;
+  auto add = [&](const Extent& e) {
+    if (n > 0 && joins(with[n - 1], e))
+      with[n - 1].length += e.length;
+    else
+      with[n++] = e;
+  };
+  Place first = list_.first_after(begin), last = first;
+  if (fresh != nullptr && first != Place{}) {
+    Place before = list_.previous(first);
+    if (joins(list_[before], *fresh)) add(list_[first = before]);
+  }
+  const Place over = list_.end_place();
+  Extent rest;
+  for (; last != over && list_[last].offset < end; last = list_.next(last)) {
     const Extent& old = list_[last];
     uint64_t from = std::max(old.offset, begin);
     uint64_t to = std::min(old.end(), end);
-    if (old.offset < from) keep.push_back(slice(old, old.offset, from));
-    if (to < old.end()) keep.push_back(slice(old, to, old.end()));
+    if (old.offset < from) add(slice(old, old.offset, from));
+    if (to < old.end()) rest = slice(old, to, old.end());
     if (dead && old.where == Where::kSegment) dead(slice(old, from, to));
   }
-  auto at = list_.erase(list_.begin() + static_cast<long>(first),
-                        list_.begin() + static_cast<long>(last));
-  list_.insert(at, keep.begin(), keep.end());
-}
-
-void ExtentMap::insert(const Extent& extent) {
-  size_t at = first_after(extent.offset);
-  if (at > 0 && joins(list_[at - 1], extent)) {
-    list_[at - 1].length += extent.length;
-    --at;
-  } else {
-    list_.insert(list_.begin() + static_cast<long>(at), extent);
+  if (fresh != nullptr) add(*fresh);
+  if (rest.length > 0) {
+    add(rest);
+  } else if (fresh != nullptr && last != over && joins(*fresh, list_[last])) {
+    add(list_[last]);
+    last = list_.next(last);
   }
-  if (at + 1 < list_.size() && joins(list_[at], list_[at + 1])) {
-    list_[at].length += list_[at + 1].length;
-    list_.erase(list_.begin() + static_cast<long>(at) + 1);
-  }
+  if (first == last && n == 0) return;
+  list_.replace(first, last, std::span(with).first(n));
 }
 
 void ExtentMap::truncate(uint64_t size, const DeadSink& dead) {
-  if (size < size_) cut(size, size_, dead);
+  if (size < size_) lay(size, size_, nullptr, dead);
   size_ = size;
 }
 
 void ExtentMap::put(const Extent& extent, const DeadSink& dead) {
   if (extent.length == 0) return;
-  cut(extent.offset, extent.end(), dead);
-  if (extent.where != Where::kHole) insert(extent);
+  const Extent* fresh = extent.where != Where::kHole ? &extent : nullptr;
+  // Most writes append.
+  if (fresh != nullptr &&
+      (list_.empty() || list_.back().end() <= extent.offset)) {
+    if (!list_.empty() && joins(list_.back(), extent))
+      list_.lengthen_back(extent.length);
+    else
+      list_.push_back(extent);
+  } else {
+    lay(extent.offset, extent.end(), fresh, dead);
+  }
   size_ = std::max(size_, extent.end());
 }
 
 void ExtentMap::punch(uint64_t offset, uint64_t length, const DeadSink& dead) {
   if (offset >= size_) return;
   uint64_t end = length > size_ - offset ? size_ : offset + length;
-  cut(offset, end, dead);
+  lay(offset, end, nullptr, dead);
 }
 
 std::vector<Extent> ExtentMap::find(uint64_t offset, uint64_t length) const {
@@ -94,7 +102,8 @@ std::vector<Extent> ExtentMap::find(uint64_t offset, uint64_t length) const {
   auto hole = [&](uint64_t to) {
     if (to > at) pieces.push_back({.offset = at, .length = to - at});
   };
-  for (size_t i = first_after(offset); i < list_.size(); ++i) {
+  const ExtentList::Place over = list_.end_place();
+  for (auto i = list_.first_after(offset); i != over; i = list_.next(i)) {
     const Extent& e = list_[i];
     if (e.offset >= end) break;
     uint64_t from = std::max(e.offset, at);
@@ -107,50 +116,32 @@ std::vector<Extent> ExtentMap::find(uint64_t offset, uint64_t length) const {
 }
 
 uint64_t ExtentMap::next_data(uint64_t offset) const {
-  size_t i = first_after(offset);
-  if (i == list_.size()) return size_;
+  auto i = list_.first_after(offset);
+  if (i == list_.end_place()) return size_;
   return std::max(list_[i].offset, offset);
 }
 
 const Extent* ExtentMap::covering(uint64_t offset) const {
-  size_t i = first_after(offset);
-  if (i == list_.size() || list_[i].offset > offset) return nullptr;
+  auto i = list_.first_after(offset);
+  if (i == list_.end_place() || list_[i].offset > offset) return nullptr;
   return &list_[i];
 }
 
 void ExtentMap::pin(uint32_t segment, uint64_t at) {
-  std::vector<Extent> old;
-  old.swap(list_);
-  for (Extent& e : old) {
+  std::vector<Extent> all;
+  for (Extent e : list_) {
     if (e.where == Where::kLower) {
       e.where = Where::kSegment;
       e.segment = segment;
       e.at = at + e.offset;
       e.epoch = 0;
     }
-    if (!list_.empty() && joins(list_.back(), e))
-      list_.back().length += e.length;
+    if (!all.empty() && joins(all.back(), e))
+      all.back().length += e.length;
     else
-      list_.push_back(e);
+      all.push_back(e);
   }
-}
-
-bool ExtentMap::has_lower() const {
-  return std::ranges::any_of(
-      list_, [](const Extent& e) { return e.where == Where::kLower; });
-}
-
-uint64_t ExtentMap::segment_bytes() const {
-  uint64_t sum = 0;
-  for (const Extent& e : list_)
-    if (e.where == Where::kSegment) sum += e.length;
-  return sum;
-}
-
-uint64_t ExtentMap::allocated() const {
-  uint64_t sum = 0;
-  for (const Extent& e : list_) sum += e.length;
-  return sum;
+  list_.assign(all);
 }
 
 void ExtentMap::clear(const DeadSink& dead) {

@@ -16,20 +16,9 @@
 #include <functional>
 #include <vector>
 
+#include "fs/extent_list.h"
+
 namespace stoplog::fs {
-
-enum class Where : uint8_t { kHole = 0, kLower = 1, kSegment = 2, kZero = 3 };
-
-struct Extent {
-  uint64_t offset = 0;  // in the file
-  uint64_t length = 0;
-  Where where = Where::kHole;
-  uint32_t segment = 0;
-  uint64_t at = 0;     // in the segment; for lower ranges equal to offset
-  uint32_t epoch = 0;  // when it was written; 0: never to be overwritten
-  uint64_t end() const { return offset + length; }
-  bool operator==(const Extent&) const = default;
-};
 
 // A range of a segment that this file no longer uses, and its epoch.
 using DeadSink = std::function<void(const Extent&)>;
@@ -53,18 +42,18 @@ class ExtentMap {
   const Extent* covering(uint64_t offset) const;
   // Lower ranges now lie in `segment` at the same offset plus `at`.
   void pin(uint32_t segment, uint64_t at);
-  bool has_lower() const;
-  uint64_t segment_bytes() const;  // bytes of kSegment ranges
-  uint64_t allocated() const;      // bytes that are not holes
-  const std::vector<Extent>& all() const { return list_; }
+  bool has_lower() const { return list_.has_lower(); }
+  // Bytes of kSegment ranges; bytes that are not holes.
+  uint64_t segment_bytes() const { return list_.segment_bytes(); }
+  uint64_t allocated() const { return list_.bytes(); }
+  const ExtentList& all() const { return list_; }
+  uint64_t take_parted() { return list_.take_parted(); }
   void clear(const DeadSink& dead = {});
 
  private:
-  // Index of the first extent that ends after `offset`.
-  size_t first_after(uint64_t offset) const;
-  void cut(uint64_t begin, uint64_t end, const DeadSink& dead);
-  void insert(const Extent& extent);
-  std::vector<Extent> list_;  // sorted, disjoint, no kHole
+  void lay(uint64_t begin, uint64_t end, const Extent* fresh,
+           const DeadSink& dead);
+  ExtentList list_;  // no kHole
   uint64_t size_ = 0;
 };
 

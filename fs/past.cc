@@ -10,14 +10,19 @@ constexpr uint64_t kNameBytes = 96;
 constexpr uint64_t kIndexBytes = 32;
 constexpr uint64_t kDeletedBytes = 400;
 
+// An image shares most of its content with the present: what that has no more
+// is told as it parts from it (keep_parted).
 uint64_t weight_of(const Held& node) {
   uint64_t bytes = sizeof(Held) + 96 * node.links.size();
   if (node.base) bytes += sizeof(sys::Stat);
-  if (node.body)
-    bytes += sizeof(FileBody) + sizeof(Extent) * node.body->map.all().size();
+  if (node.body) bytes += sizeof(FileBody) + node.body->map.all().copy_weight();
   for (const auto& [name, value] : node.xattrs)
     bytes += 96 + name.size() + value.size();
   return bytes + node.target.size() + node.lower_path.size();
+}
+
+uint64_t content_of(const Held& node) {
+  return node.body ? node.body->map.all().weight() : 0;
 }
 
 }  // namespace
@@ -113,13 +118,16 @@ void Past::keep_leaving(Held& node) {
   place->image = image_of(node);
   place->image->links = std::move(links);
   weigh(kNodeBytes + weight_of(*place->image));
+  keep_parted(content_of(*place->image));
 }
 
 void Past::keep_dropped(std::unique_ptr<Held> node) {
   Node* place = node->is_dead() ? nullptr : place_for(*node);
+  const uint64_t content = content_of(*node);
   if (place == nullptr) {
     keep(*node);
     keep_names(*node);
+    keep_parted(content);
     return;
   }
   if (node->body) node->body->kept = true;
@@ -132,6 +140,12 @@ void Past::keep_dropped(std::unique_ptr<Held> node) {
   }
   weigh(kNodeBytes + weight_of(*place->image) +
         (place->names ? kNameBytes * place->names->all.size() : 0));
+  keep_parted(content);
+}
+
+// Content that the present had as well, and has no more.
+void Past::keep_parted(uint64_t bytes) {
+  if (!spans_.empty() && bytes > 0) weigh(bytes);
 }
 
 void Past::keep_absence(Held& node) {

@@ -63,6 +63,8 @@ class Past {
 
   void keep(Held& node);
   void keep_absence(Held& node);  // about to be added
+  // So many bytes of an extent map are the past's alone now.
+  void keep_parted(uint64_t bytes);
   // About to lose all its names, or to be dropped: takes what it can instead
   // of copying it.
   void keep_leaving(Held& node);

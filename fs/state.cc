@@ -344,7 +344,9 @@ void State::count_dead(Held& node) {
   if (!node.body) return;
   for (const Extent& e : node.body->map.all())
     if (e.where == Where::kSegment) counted(e);
-  if (!node.body->kept) node.body->map.clear();
+  if (node.body->kept) return;
+  node.body->map.clear();
+  weigh_parted(*node.body);
 }
 
 void State::keep_marks(const std::set<Position>& keep) {

@@ -369,6 +369,7 @@ class State {
               WentBack& out);
   FileBody& own_body(Held& node);
   void count_dead(Held& node);
+  void weigh_parted(FileBody& body);
   void restore_node(Serial serial, const Target& target, WentBack& out);
 
   Result<Held*> need(Serial serial);

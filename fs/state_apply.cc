@@ -335,6 +335,7 @@ Status State::on(const ExtentRecord& r) {
     body.map.put(extent, dead);
     if (r.keep_size && body.map.size() > size) body.map.truncate(size, dead);
   }
+  weigh_parted(body);
   node->mtime = node->ctime = r.time;
   touch(*node);
   return {};
@@ -353,6 +354,7 @@ Status State::on(const TruncateRecord& r) {
     else
       counted(e);
   });
+  weigh_parted(body);
   node->mtime = node->ctime = r.time;
   touch(*node);
   return {};
@@ -372,6 +374,7 @@ Status State::on(const PinRecord& r) {
     return fail(Code::kCorrupt, "nothing to pin");
   uint64_t before = body.map.segment_bytes();
   body.map.pin(r.segment, r.at);
+  weigh_parted(body);
   live_bytes_ += body.map.segment_bytes() - before;
   body.base = {.segment = r.segment, .at = r.at, .length = body.lower.size};
   body.has_base = true;

@@ -57,6 +57,11 @@ FileBody& State::own_body(Held& node) {
   return *node.body;
 }
 
+void State::weigh_parted(FileBody& body) {
+  const uint64_t parted = body.map.take_parted();
+  if (past_) past_->keep_parted(parted);
+}
+
 void State::own_body(Serial serial) {
   auto it = nodes_.find(serial);
   if (it != nodes_.end() && it->second->body) own_body(*it->second);
@@ -158,6 +163,8 @@ void State::restore_node(Serial serial, const Target& target, WentBack& out) {
   if (node != nullptr) {
     live_bytes_ -= std::min(live_bytes_, bytes_of(*node));
     uncount_beside(*node);
+    if (node->body && node->body != was->body)
+      past_->keep_parted(node->body->map.all().weight());
   }
   live_bytes_ += bytes_of(*was);
   count_beside(*was);

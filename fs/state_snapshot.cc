@@ -39,7 +39,7 @@ NodeRecord record_of(const Held& node) {
     const FileBody& body = *node.body;
     r.has_content = true;
     r.size = body.map.size();
-    r.extents = body.map.all();
+    r.extents = body.map.all().copy();
     r.lower = body.lower;
     r.has_base = body.has_base;
     r.base_segment = body.base.segment;

@@ -441,6 +441,8 @@ struct Tree::Impl {
   void pin_bases(std::span<const BaseChange> changes);
   Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
   Status seal();  // tree_seal.cc
+  bool unsealed_in(const ExtentList& list, ExtentList::Place& at,
+                   uint32_t epoch, std::vector<SegmentRange>& out) const;
   std::vector<SegmentRange> unsealed_ranges();
   Status reclaim(bool all);
   bool is_checkpoint_due() const;

@@ -279,9 +279,16 @@ bool Tree::Impl::is_checkpoint_due() const {
     needed += seals.size() * 64;
   needed += state_.beside().bytes;
   const uint64_t bytes = journal_->bytes() + older_bytes_;
-  if (running_.empty() && bytes >= kCheckpointIdle && needed <= kMostIdle)
-    return bytes / 3 >= needed / 2;
-  return bytes >= kCheckpointAt && bytes / 3 >= needed;
+  auto is_due = [&] {
+    if (running_.empty() && bytes >= kCheckpointIdle && needed <= kMostIdle)
+      return bytes / 3 >= needed / 2;
+    return bytes >= kCheckpointAt && bytes / 3 >= needed;
+  };
+  if (!is_due()) return false;
+  // The ranges of a file that was written here and there are the most of it.
+  for (const auto& [serial, node] : state_.nodes())
+    if (node->body) needed += node->body->map.all().size() * 40;
+  return is_due();
 }
 
 Status Tree::Impl::checkpoint_if_due() {

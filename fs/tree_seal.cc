@@ -39,8 +39,29 @@ void add_unsealed(const Extent& e, const State::SealMap* seals,
 
 }  // namespace
 
-// The frozen ranges that have no seal yet. Requests that read go on meanwhile:
-// of a file of 10 GiB there are 40,000 seals to walk over.
+// The frozen ranges of a file that have no seal yet: of as much of its list,
+// from `at` on, as can be looked at in one turn with the tree's lock. True when
+// some of it is open.
+bool Tree::Impl::unsealed_in(const ExtentList& list, ExtentList::Place& at,
+                             uint32_t epoch,
+                             std::vector<SegmentRange>& out) const {
+  constexpr size_t kTurn = 8 * ExtentList::kMost;
+  bool open = false;
+  for (size_t n = 0; n < kTurn && at != list.end_place(); ++n) {
+    const Extent& e = list[at];
+    at = list.next(at);
+    if (e.where != Where::kSegment) continue;
+    if (e.epoch == epoch)
+      open = true;
+    else
+      add_unsealed(e, state_.seals(e.segment), out);
+  }
+  return open;
+}
+
+// Of all files. Requests that read go on meanwhile: of a file of 10 GiB there
+// are 40,000 seals to walk over. Those that write come in between, where a file
+// has many ranges: a copy of its list is looked at.
 std::vector<SegmentRange> Tree::Impl::unsealed_ranges() {
   std::unordered_set<Serial> candidates;
   {
@@ -48,22 +69,30 @@ std::vector<SegmentRange> Tree::Impl::unsealed_ranges() {
     candidates.swap(unsealed_);
   }
   std::vector<SegmentRange> ranges;
+  std::vector<std::pair<Serial, ExtentList>> large;
   std::vector<Serial> open;
+  uint32_t epoch = 0;
   {
     std::shared_lock lock(mutex_);
+    epoch = state_.epoch();
     for (Serial serial : candidates) {
       const Held* node = state_.find(serial);
       if (node == nullptr || !node->body) continue;
-      bool is_open = false;
-      for (const Extent& e : node->body->map.all()) {
-        if (e.where != Where::kSegment) continue;
-        if (e.epoch == state_.epoch())
-          is_open = true;
-        else
-          add_unsealed(e, state_.seals(e.segment), ranges);
-      }
-      if (is_open) open.push_back(serial);
+      const ExtentList& list = node->body->map.all();
+      ExtentList::Place at;
+      if (list.leaves() > 1)
+        large.emplace_back(serial, list);
+      else if (unsealed_in(list, at, epoch, ranges))
+        open.push_back(serial);
     }
+  }
+  for (const auto& [serial, list] : large) {
+    bool is_open = false;
+    for (ExtentList::Place at; at != list.end_place();) {
+      std::shared_lock turn(mutex_);
+      is_open = unsealed_in(list, at, epoch, ranges) || is_open;
+    }
+    if (is_open) open.push_back(serial);
   }
   std::unique_lock lock(mutex_);
   unsealed_.insert(open.begin(), open.end());

@@ -38,6 +38,8 @@ done <<'END'
 lookup 5800
 create 20400
 append 4500
+scatter 6500
+marked 16500
 unlink 30400
 mark 3300
 replay 29800

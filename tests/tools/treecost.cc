@@ -7,12 +7,12 @@
 //   lookup   names that the lower tree has
 //   create   a new file, 100 bytes written to it
 //   append   100 bytes to one file
-//   unlink   what create made (which is part of the count)
-//   mark     a mark
-//   replay   the journal of `create`, opened once more
-//   away     a rollback of what create made, which the kernel still knows
-//   back     the same, and one that brings it back
-//   moved    known directories that the host moves away, one by one
+//   scatter  100 bytes each to places of one file that do not touch, in no
+//   order marked   the same, a mark before each unlink   what create made
+//   (which is part of the count) mark     a mark replay   the journal of
+//   `create`, opened once more away     a rollback of what create made, which
+//   the kernel still knows back     the same, and one that brings it back moved
+//   known directories that the host moves away, one by one
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -63,6 +63,18 @@ Status create(Tree& tree, int count, bool forget = true) {
   return {};
 }
 
+// COUNT ranges of one file, none of which touches another.
+Status scatter(Tree& tree, int count, bool marks) {
+  Entry made = TRY(tree.mknod(kTop, "scattered", S_IFREG | 0644, 0, {}));
+  constexpr uint64_t kPlaces = 1u << 20;
+  for (int i = 0; i < count; ++i) {
+    if (marks) TRY(tree.mark(MarkKind::kNamed, 0, ""));
+    const uint64_t place = static_cast<uint64_t>(i) * 0x9e3779b1u % kPlaces;
+    TRY(write_100(tree, made.id, place * 4096));
+  }
+  return {};
+}
+
 Status roll(Tree& tree, int count, bool back) {
   Mark before = TRY(tree.mark(MarkKind::kNamed, 0, "before"));
   TRY(create(tree, count, false));
@@ -102,6 +114,8 @@ Status run(const std::string& what, int count, const std::string& at) {
     Entry made = TRY(tree->mknod(kTop, "log", S_IFREG | 0644, 0, {}));
     for (int i = 0; i < count; ++i)
       TRY(write_100(*tree, made.id, static_cast<uint64_t>(i) * 100));
+  } else if (what == "scatter" || what == "marked") {
+    TRY(scatter(*tree, count, what == "marked"));
   } else if (what == "unlink") {
     TRY(create(*tree, count));
     for (int i = 0; i < count; ++i) TRY(tree->unlink(kTop, name_of(i), {}));

@@ -96,6 +96,105 @@ TEST_CASE("an extent map equals an array of bytes under random operations") {
   }
 }
 
+TEST_CASE("a map of many ranges and its copies equal arrays of bytes") {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    auto below = [&](uint64_t n) { return random() % n; };
+    std::vector<std::pair<ExtentMap, Model>> copies(1);
+    uint64_t segment_at = 0;
+    size_t most_leaves = 0;
+    // Odd seeds in no order, even ones mostly from the front to the back.
+    for (uint64_t step = 0; step < 6000; ++step) {
+      auto& [map, model] = copies[below(copies.size())];
+      uint64_t offset = seed % 2 ? below(40'000) : step * 6 + below(20);
+      uint64_t length = 1 + below(12);
+      switch (below(40)) {
+        default: {
+          Extent e{.offset = offset,
+                   .length = length,
+                   .where = below(9) ? Where::kSegment : Where::kLower,
+                   .segment = 1,
+                   .at = segment_at,
+                   .epoch = uint32_t(below(2))};
+          if (e.where == Where::kLower) e.segment = 0, e.at = offset;
+          segment_at += length + below(2);
+          map.put(e);
+          model.put(e);
+          break;
+        }
+        case 0:
+          length = below(6) ? length : below(8000);
+          map.punch(offset, length);
+          model.punch(offset, length);
+          break;
+        case 1:
+          if (below(4) != 0) break;
+          map.truncate(offset);
+          model.bytes.resize(offset);
+          break;
+        case 2:
+          if (copies.size() < 4)
+            copies.push_back(copies[below(copies.size())]);
+          else
+            copies.erase(copies.begin() + long(below(copies.size())));
+          break;
+      }
+      if (step % 200 != 199) continue;
+      for (auto& [each, bytes] : copies) {
+        most_leaves = std::max(most_leaves, each.all().leaves());
+        check_equal(each, bytes);
+        const std::vector<Extent> all = each.all().copy();
+        uint64_t sum = 0, held = 0;
+        bool lower = false;
+        for (const Extent& e : all) {
+          sum += e.length;
+          held += e.where == Where::kSegment ? e.length : 0;
+          lower = lower || e.where == Where::kLower;
+        }
+        REQUIRE(each.all().size() == all.size());
+        REQUIRE(each.allocated() == sum);
+        REQUIRE(each.segment_bytes() == held);
+        REQUIRE(each.has_lower() == lower);
+        REQUIRE(each.all().leaves() <= 2 + all.size() / ExtentList::kFew);
+        REQUIRE((each.all() == copies[0].first.all()) ==
+                (all == copies[0].first.all().copy()));
+      }
+    }
+    CHECK(most_leaves > 4);
+  }
+}
+
+TEST_CASE("a copy of a map of many ranges shares what has not changed") {
+  ExtentMap map;
+  auto put = [&](uint64_t i) {
+    map.put({.offset = i * 10,
+             .length = 5,
+             .where = Where::kSegment,
+             .segment = 1,
+             .at = i * 5});
+  };
+  constexpr uint64_t kMany = 100'000;
+  for (uint64_t i = 0; i < kMany; ++i) put(i * 7919 % kMany);
+  REQUIRE(map.all().size() == kMany);
+  CHECK(map.all().leaves() < 2 * kMany / ExtentList::kMost);
+  CHECK(map.take_parted() == 0);
+  {
+    const ExtentMap copy = map;
+    put(kMany / 2);
+    put(kMany / 2 + 1);
+    // One leaf, or two when they lie at a border.
+    CHECK(map.take_parted() <= 2 * ExtentList::kMost * sizeof(Extent));
+    CHECK(copy.all() == map.all());
+    map.truncate(5);
+    CHECK(map.take_parted() > kMany / 2 * sizeof(Extent));
+    CHECK(map.all().size() == 1);
+    CHECK(copy.all().size() == kMany);
+  }
+  put(1);
+  CHECK(map.take_parted() == 0);
+}
+
 TEST_CASE("sequential writes into one segment stay one extent") {
   ExtentMap map;
   for (uint64_t i = 0; i < 100; ++i)
