@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/sys_retry.h"
+#include "base/sys_within.h"
 
 namespace stoplog::sys {
 namespace {
@@ -51,6 +52,25 @@ Result<Stat> statx_call(int dir, const char* name, int flags) {
   return from_statx(s);
 }
 
+Result<Fd> resolve(int dir, std::string_view path, int flags, mode_t mode,
+                   uint64_t how_far) {
+  std::string name(path.empty() ? "." : path);
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | kAlways);
+  // openat2 refuses a mode without O_CREAT, unlike openat.
+  if ((flags & (O_CREAT | O_TMPFILE)) != 0) how.mode = mode;
+  how.resolve =
+      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | how_far;
+  // EAGAIN: a rename elsewhere raced with the walk; the kernel asks to retry.
+  for (int attempt = 0;; ++attempt) {
+    long fd = retry([&] {
+      return ::syscall(SYS_openat2, dir, name.c_str(), &how, sizeof how);
+    });
+    if (fd >= 0) return Fd(static_cast<int>(fd));
+    if (errno != EAGAIN || attempt == 64) return fail_errno(errno);
+  }
+}
+
 }  // namespace
 
 Result<Fd> openat(int dir, const char* path, int flags, mode_t mode) {
@@ -61,20 +81,13 @@ Result<Fd> openat(int dir, const char* path, int flags, mode_t mode) {
 
 Result<Fd> open_beneath(int dir, std::string_view path, int flags,
                         mode_t mode) {
-  std::string name(path.empty() ? "." : path);
-  open_how how{};
-  how.flags = static_cast<uint64_t>(flags | kAlways);
-  // openat2 refuses a mode without O_CREAT, unlike openat.
-  if ((flags & (O_CREAT | O_TMPFILE)) != 0) how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  // EAGAIN: a rename elsewhere raced with the walk; the kernel asks to retry.
-  for (int attempt = 0;; ++attempt) {
-    long fd = retry([&] {
-      return ::syscall(SYS_openat2, dir, name.c_str(), &how, sizeof how);
-    });
-    if (fd >= 0) return Fd(static_cast<int>(fd));
-    if (errno != EAGAIN || attempt == 64) return fail_errno(errno);
-  }
+  return resolve(dir, path, flags, mode, 0);
+}
+
+Result<Fd> open_within(int dir, std::string_view path, int flags) {
+  auto fd = resolve(dir, path, flags | O_NOATIME, 0, RESOLVE_NO_XDEV);
+  if (fd || fd.error().err() != EPERM) return fd;
+  return resolve(dir, path, flags, 0, RESOLVE_NO_XDEV);
 }
 
 Result<Fd> dup(int fd) {

@@ -2,6 +2,7 @@
 #include "fs/beneath.h"
 
 #include "base/sys_node.h"
+#include "base/sys_within.h"
 
 namespace stoplog::fs {
 namespace {
@@ -35,6 +36,12 @@ Result<Fd> open_deep(int root, std::string_view path, int flags) {
 Result<Fd> open_deep_quiet(int root, std::string_view path, int flags) {
   return walk(root, path, [&](int at, std::string_view rest) {
     return sys::open_quiet(at, rest, flags);
+  });
+}
+
+Result<Fd> open_deep_within(int root, std::string_view path, int flags) {
+  return walk(root, path, [&](int at, std::string_view rest) {
+    return sys::open_within(at, rest, flags);
   });
 }
 

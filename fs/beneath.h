@@ -15,6 +15,8 @@ namespace stoplog::fs {
 Result<Fd> open_deep(int root, std::string_view path, int flags);
 // The same with O_NOATIME where it is allowed.
 Result<Fd> open_deep_quiet(int root, std::string_view path, int flags);
+// The same; EXDEV where another mount begins.
+Result<Fd> open_deep_within(int root, std::string_view path, int flags);
 // Why they failed: nothing is there, or a component is no directory now.
 bool is_absence(const Error& error);
 

@@ -50,6 +50,8 @@ Status Tree::Impl::open() {
   draft_dir_ = TRY(sys::dup(options_.draft_dir));
   base_ = TRY(share_root(options_.base));
   base_stat_ = TRY(sys::fstat(base_->get()));
+  if (options_.rules != nullptr && !options_.rules->empty())
+    ruled_links_ = std::make_unique<RuledLinks>(base_->get(), *options_.rules);
   slots_[kRootId].ino = base_stat_.ino;
   TRY(remove_unfinished(draft_dir_.get()));
   segments_ = TRY(Segments::open(draft_dir_.get(), true));

@@ -245,6 +245,7 @@ Status Tree::Impl::change_attributes_once(NodeId id, With with,
 Result<Entry> Tree::setattr(NodeId node, const SetAttr& set,
                             const Caller& caller) {
   Impl& t = *impl_;
+  TRY(t.ask_links(node));
   TRY(t.check_change(node, "setattr", &caller));
   if ((set.set & kKillSuidgid) != 0) TRY(t.clear_privileges(node));
   if ((set.set & kSetSize) != 0) TRY(t.resize(node, set.size));

@@ -359,6 +359,7 @@ Status Tree::Impl::take(NodeId id) {
   if (view.body) return {};
   if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
   FdHandle fd = TRY(lower_file(view));
+  TRY(check_change(id, "write", nullptr));  // what was learnt just now
   if (TRY(take_from(fd->get(), view.serial))) return {};
   note_drift(id, "the file is being written in the real tree");
   return std::unexpected(

@@ -24,6 +24,7 @@
 #include "fs/ranges.h"
 #include "fs/real.h"
 #include "fs/replay.h"
+#include "fs/ruled_links.h"
 #include "fs/segments.h"
 #include "fs/state.h"
 #include "fs/tree.h"
@@ -157,6 +158,11 @@ struct Tree::Impl {
   Rule rule_for(const Live& live, std::string_view origin,
                 std::string_view path) const;
   Rule rule_at(const Live& dir, std::string_view name, bool is_dir) const;
+  // A file of several names, one of which may have a rule that is not known
+  // here: waits until it is (fs/ruled_links.h). With no lock held.
+  Status learn_links(NodeId id, const sys::Stat& st);
+  Status ask_links(NodeId id);
+  Rule rule_of(NodeId id) const;
   // One more name of a node. True: it is under a stricter rule from now on.
   bool obey(Slot slot, Slot parent, std::string_view name);
   Result<NodeView> view_of(NodeId id) const;
@@ -388,6 +394,7 @@ struct Tree::Impl {
   uint64_t cookie_seed_ = 0;
   std::unique_ptr<Segments> segments_;
   FdCache dir_fds_{256};
+  std::unique_ptr<RuledLinks> ruled_links_;  // null: there are no rules
   FdCache file_fds_{256};
   // Order: pin_mutex_ > work_mutex_ > take_ > FileBody::io > epoch_ > mutex_ >
   // leaves.

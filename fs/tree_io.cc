@@ -121,6 +121,9 @@ Result<size_t> Tree::Impl::read_once(NodeId node, uint64_t offset,
   if (!S_ISREG(view.mode)) return fail_errno(EINVAL);
   if (!view.body) {
     FdHandle fd = TRY(lower_file(view));
+    // Learnt just now, by another of its names: tried again.
+    if (ruled_links_ && rule_of(node) > Rule::kReadOnly)
+      return fail_errno(ESTALE);
     size_t got = TRY(sys::pread_full(fd->get(), out, offset));
     read_bytes_ += got;
     return got;
@@ -165,6 +168,7 @@ Status Tree::Impl::write_in_place(FileBody& body, uint64_t offset,
 Result<size_t> Tree::write(NodeId node, uint64_t offset,
                            std::span<const std::byte> data, WriteFlags flags) {
   Impl& t = *impl_;
+  TRY(t.ask_links(node));
   TRY(t.check_change(node, "write", nullptr));
   if (offset > kMaxSize || data.size() > kMaxSize - offset)
     return fail_errno(EFBIG);
@@ -247,6 +251,7 @@ Status Tree::fallocate(NodeId node, int mode, uint64_t offset, uint64_t length,
   if (!punch && !zero && (mode & ~kKeep) != 0) return fail_errno(EOPNOTSUPP);
   if (length == 0) return fail_errno(EINVAL);
   if (offset > kMaxSize || length > kMaxSize - offset) return fail_errno(EFBIG);
+  TRY(t.ask_links(node));
   TRY(t.check_change(node, "fallocate", nullptr));
   return t.change_body(node, [&](const BodyPtr& body) -> Status {
     if (flags.kill_suidgid) TRY(t.clear_privileges(node));

@@ -234,6 +234,7 @@ Result<FdHandle> Tree::Impl::lower_file(const NodeView& view) {
     return std::unexpected(
         Error(Code::kDrift, "the lower file was replaced", EIO));
   }
+  TRY(learn_links(view.id, st));
   return file_fds_.put(opening, std::move(*fd));
 }
 

@@ -51,6 +51,44 @@ Status Tree::Impl::check_change(NodeId id, const char* operation,
       deny(std::move(path), rule, operation, caller ? caller->pid : 0));
 }
 
+Rule Tree::Impl::rule_of(NodeId id) const {
+  std::shared_lock lock(mutex_);
+  const Live* live = get(id);
+  return live != nullptr ? live->rule : Rule::kNone;
+}
+
+Status Tree::Impl::learn_links(NodeId id, const sys::Stat& st) {
+  if (!ruled_links_ || st.nlink < 2 || !S_ISREG(st.mode)) return {};
+  const Rule own = rule_of(id);
+  if (own >= Rule::kMask) return {};
+  const Rule rule = TRY(ruled_links_->rule(st, own));
+  if (rule <= own) return {};
+  {
+    std::unique_lock lock(mutex_);
+    Live* live = get(id);
+    if (live == nullptr) return fail_errno(ESTALE);
+    live->rule = std::max(live->rule, rule);
+  }
+  tell_links(id);  // its size is another one now
+  return {};
+}
+
+// Before a change of the file itself. One with content of its own was asked
+// about when that was taken.
+Status Tree::Impl::ask_links(NodeId id) {
+  if (!ruled_links_) return {};
+  NodeView view;
+  {
+    std::shared_lock lock(mutex_);
+    view = TRY(view_of(id));
+  }
+  if (!S_ISREG(view.mode) || view.body || !view.has_base ||
+      view.rule >= Rule::kMask)
+    return {};
+  auto st = lower_stat(view);
+  return st ? learn_links(id, *st) : Status();
+}
+
 // May something be put at, or taken from, this name?
 Status Tree::Impl::check_name(NodeId parent, std::string_view name, bool is_dir,
                               const char* operation, const Caller& caller) {

@@ -14,10 +14,6 @@ Identity identity_of(const Live& live) {
   return {live.dev, live.lower_ino, live.btime};
 }
 
-// What one name of a file asks for at all of them: content is everywhere the
-// same. A name that leads nowhere takes nothing from the others.
-Rule shared_rule(Rule rule) { return rule > Rule::kMask ? Rule::kNone : rule; }
-
 uint64_t inode_key(const Identity& id) {
   return id.ino ^ (id.dev * 0x9e3779b97f4a7c15u);
 }

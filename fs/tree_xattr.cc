@@ -121,6 +121,7 @@ Status Tree::setxattr(NodeId node, std::string_view name,
   if (!is_kept_xattr(name)) return fail_errno(EOPNOTSUPP);
   if (name.size() > 255) return fail_errno(ERANGE);
   if (value.size() > kMostValue) return fail_errno(E2BIG);
+  TRY(t.ask_links(node));
   TRY(t.check_change(node, "setxattr", &caller));
   std::optional<Acl> acl;
   if (name == kAclAccess || name == kAclDefault) {
@@ -150,6 +151,7 @@ Status Tree::setxattr(NodeId node, std::string_view name,
 
 Status Tree::removexattr(NodeId node, std::string_view name) {
   Impl& t = *impl_;
+  TRY(t.ask_links(node));
   TRY(t.check_change(node, "removexattr", nullptr));
   NodeView view;
   {

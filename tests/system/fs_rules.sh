@@ -15,6 +15,9 @@ rules() {
   echo lib >"$b/vendor/lib/x.c"
   echo SECRET >"$b/plain/private.db"
   echo open >"$b/plain/open"
+  echo SECRET-of-two-names >"$b/keys/two.pem"
+  ln "$b/keys/two.pem" "$b/plain/two"
+  ln "$b/vendor/lib/x.c" "$b/plain/other.c"
   mkdir "$b/ci"
   echo real >"$b/ci/run.yml"
   fs_mount "$b" "$m" --way "$1" --hide secrets --read-only vendor/ \
@@ -23,6 +26,16 @@ rules() {
   # to warm names is no attempt at any of them
   "$STOPLOG" daemon --warm "$m"
   same '' "$(fs_ask denials)"
+
+  # masked and read-only by a name that no rule speaks of, before the other one
+  # was looked at; its size too
+  not grep SECRET "$m/plain/two"
+  test -s "$m/plain/two"
+  same "$(stat -c %s "$m/plain/two")" "$(wc -c <"$m/plain/two")"
+  not sh -c "echo x >>'$m/plain/two'"
+  not sh -c "echo x >>'$m/plain/other.c'"
+  not chmod 600 "$m/plain/other.c"
+  same lib "$(cat "$m/plain/other.c")"
 
   # hide: as if it were not there, and not to be put there either
   not ls "$m/secrets"
