@@ -24,6 +24,8 @@ uint32_t action_code(CallAction action) {
       return SCMP_ACT_ERRNO(ENOSYS);
     case CallAction::kEafnosupport:
       return SCMP_ACT_ERRNO(EAFNOSUPPORT);
+    case CallAction::kEprotonosupport:
+      return SCMP_ACT_ERRNO(EPROTONOSUPPORT);
   }
   return SCMP_ACT_KILL_PROCESS;
 }

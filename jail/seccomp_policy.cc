@@ -2,6 +2,7 @@
 #include "jail/seccomp_policy.h"
 
 #include <fcntl.h>
+#include <linux/in.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -136,6 +137,7 @@ using Op = CallTest::Op;
 // All namespace flags of clone(2); CLONE_NEWTIME shares its bit with the exit
 // signal there and exists for unshare(2) only.
 constexpr uint64_t kCloneNewTime = 0x80;
+constexpr uint64_t kProtocolSmc = 256;  // Linux 6.11
 constexpr std::array<uint64_t, 7> kNamespaceFlags = {
     CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
     CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
@@ -181,6 +183,13 @@ void add_sockets(std::vector<CallRule>& rules) {
                    CallAction::kEafnosupport,
                    {{.argument = 0, .op = Op::kEqual, .value = AF_NETLINK},
                     {.argument = 2, .op = Op::kNotEqual, .value = 0}}});
+  // What refuses AF_SMC must refuse SMC beneath AF_INET, too; the kernel loads
+  // modules for whoever asks for one of these.
+  for (uint64_t protocol :
+       {uint64_t{IPPROTO_DCCP}, uint64_t{IPPROTO_L2TP}, uint64_t{IPPROTO_SCTP},
+        uint64_t{IPPROTO_UDPLITE}, kProtocolSmc})
+    rules.push_back(
+        {"socket", CallAction::kEprotonosupport, {low_word(2, protocol)}});
   deny("socketpair", {.argument = 0, .op = Op::kEqual, .value = 0});
   deny("socketpair", {.argument = 0, .op = Op::kGreater, .value = AF_UNIX});
 }
@@ -191,6 +200,9 @@ void add_arguments(std::vector<CallRule>& rules) {
   constexpr uint64_t kTioclinux = 0x541c;
   for (uint64_t request : {uint64_t{TIOCSTI}, kTioclinux, uint64_t{TIOCSETD}})
     rules.push_back({"ioctl", CallAction::kEperm, {low_word(1, request)}});
+  // Its not being dumpable refuses it, too, but not where nothing is copied.
+  for (const char* call : {"process_vm_readv", "process_vm_writev"})
+    rules.push_back({call, CallAction::kEperm, {low_word(0, 1)}});
   // A listener would let one process answer for the system calls of another.
   rules.push_back({"seccomp",
                    CallAction::kEperm,
@@ -231,7 +243,7 @@ std::vector<CallRule> seccomp_policy() {
 
 std::string describe(const CallRule& rule) {
   static constexpr std::array kActions = {"allow", "EPERM", "ENOSYS",
-                                          "EAFNOSUPPORT"};
+                                          "EAFNOSUPPORT", "EPROTONOSUPPORT"};
   std::string text = fmt::format(
       "{} {}", kActions[static_cast<size_t>(rule.action)], rule.call);
   const char* join = " when";

@@ -26,7 +26,13 @@
 
 namespace stoplog::jail {
 
-enum class CallAction : uint8_t { kAllow, kEperm, kEnosys, kEafnosupport };
+enum class CallAction : uint8_t {
+  kAllow,
+  kEperm,
+  kEnosys,
+  kEafnosupport,
+  kEprotonosupport
+};
 
 struct CallTest {
   enum class Op : uint8_t { kEqual, kNotEqual, kGreater, kMaskedEqual };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # sockets.py families | connect PATH... : what can be opened or reached.
+import errno
 import glob
 import socket
 import sys
@@ -21,6 +22,16 @@ if sys.argv[1] == "families":
         except OSError:
             pass
     socket.socket(16, 3, 0)
+    # Families by another door: SMC, SCTP, DCCP, L2TP and UDP-Lite beneath INET.
+    for family in (2, 10):
+        for kind in (1, 2, 3, 5, 6):
+            for protocol in (33, 115, 132, 136, 256):
+                try:
+                    socket.socket(family, kind, protocol)
+                    print("OPEN inet", family, kind, protocol)
+                except OSError as error:
+                    if error.errno != errno.EPROTONOSUPPORT:
+                        print("OPEN inet", protocol, error)
 else:
     paths = [path.replace("@", "\0") for path in sys.argv[2:]]
     paths += ["/var/run/docker.sock", "/run/containerd/containerd.sock",

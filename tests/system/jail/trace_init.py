@@ -24,6 +24,8 @@ for name, number, args in (
      (1, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)),
     ("process_vm_writev", 311,
      (1, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)),
+    ("process_vm_readv", 310, (1, 0, 0, 0, 0, 0)),
+    ("process_vm_writev", 311, (1, 0, 0, 0, 0, 0)),
     ("pidfd_getfd", 438, (pidfd, 0, 0)),
     ("kcmp", 312, (1, 1, 0, 0, 0)),
 ):

@@ -136,6 +136,15 @@ TEST_CASE("no namespace flag passes whatever else is set") {
   CHECK(filter.verdict(SYS_unshare, {0x200}) == 0);
 }
 
+TEST_CASE("the memory of pid 1 is not asked for, not even none of it") {
+  const Filter filter;
+  for (long number : {SYS_process_vm_readv, SYS_process_vm_writev}) {
+    CHECK(filter.verdict(number, {1, 0, 0, 0, 0, 0}) == EPERM);
+    CHECK(filter.verdict(number, {(uint64_t{3} << 32) | 1, 0, 0}) == EPERM);
+    CHECK(filter.verdict(number, {2, 0, 0, 0, 0, 0}) == 0);
+  }
+}
+
 TEST_CASE("only the plain socket families can be opened") {
   const Filter filter;
   for (uint64_t family = 0; family < 64; ++family) {
@@ -146,6 +155,13 @@ TEST_CASE("only the plain socket families can be opened") {
   CHECK(filter.verdict(SYS_socket, {16, 3, 0}) == 0);
   CHECK(filter.verdict(SYS_socket, {(uint64_t{1} << 40) | 40, 1, 0}) ==
         EAFNOSUPPORT);
+  for (uint64_t protocol : {33, 115, 132, 136, 256})
+    for (uint64_t family : {2, 10})
+      for (uint64_t high : {uint64_t{0}, uint64_t{7} << 32})
+        CHECK(filter.verdict(SYS_socket, {family, 1, high | protocol}) ==
+              EPROTONOSUPPORT);
+  for (uint64_t protocol : {0, 1, 6, 17, 58, 262})
+    CHECK(filter.verdict(SYS_socket, {2, 1, protocol}) == 0);
   CHECK(filter.verdict(SYS_socketpair, {1, 1, 0}) == 0);
   CHECK(filter.verdict(SYS_socketpair, {30, 1, 0}) == EAFNOSUPPORT);
 }
