@@ -244,7 +244,9 @@ std::vector<std::string> Session::notes() const {
   std::vector<std::string> out = notes_text_;
   for (const RelPath& path : tree_->unpinned())
     out.push_back(fmt::format(
-        "'{}' still stands on the real file; it is being copied", path.str()));
+        "'{}' still stands on the real file; it is copied as soon as there is "
+        "room",
+        path.str()));
   return out;
 }
 

@@ -114,7 +114,8 @@ void Tree::Impl::watch_dead() {
 Tree::Tree(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tree::~Tree() {
   impl_->stop_pool();
-  if (impl_->options_.background && !impl_->read_only_) (void)impl_->work();
+  if (impl_->options_.background && !impl_->read_only_)
+    (void)impl_->work(Impl::Seal::kNow, Impl::PinRoom::kQuota);
 }
 
 Result<std::unique_ptr<Tree>> Tree::open(const TreeOptions& options) {

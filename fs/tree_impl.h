@@ -439,12 +439,15 @@ struct Tree::Impl {
   void stop_pool();
   void wake_pool();
   enum class Seal : uint8_t { kNow, kLater };
-  Status work(Seal when = Seal::kNow);  // everything that is queued
+  // Whether copies of the real tree's files may go beyond the quota.
+  enum class PinRoom : uint8_t { kQuota, kAny };
+  // Everything that is queued.
+  Status work(Seal when, PinRoom room);
   // kLower: only what stands on lower bytes. kBase: whatever has no copy of its
   // base yet.
   enum class PinWhat { kLower, kBase };
-  Status pin(Serial serial, PinWhat what = PinWhat::kLower);
-  Status pin_all();
+  Status pin(Serial serial, PinWhat what, PinRoom room);
+  Status pin_all(PinRoom room);
   void pin_bases(std::span<const BaseChange> changes);
   Status fill_pin(int from, const sys::Stat& st, const Segments::Whole& to);
   Status seal();  // tree_seal.cc

@@ -45,7 +45,9 @@ void Tree::Impl::start_pool() {
       pool_work_ = false;
       lock.unlock();
       is_put_off = Clock::now() < seal_at;
-      if (auto done = work(is_put_off ? Seal::kLater : Seal::kNow); !done)
+      if (auto done =
+              work(is_put_off ? Seal::kLater : Seal::kNow, PinRoom::kQuota);
+          !done)
         log::warn("background work: {}", done.error().text());
       if (!is_put_off) seal_at = Clock::now() + kSealPause;
       lock.lock();
@@ -81,7 +83,7 @@ bool is_past_pinning(const Error& error) {
 
 // Copies take long, and a rollback or a request that needs room does not wait
 // for them.
-Status Tree::Impl::pin_all() {
+Status Tree::Impl::pin_all(PinRoom room) {
   std::lock_guard one(pin_mutex_);
   TRY(writable());
   std::vector<Serial> files;
@@ -91,13 +93,14 @@ Status Tree::Impl::pin_all() {
   }
   Status result;
   for (Serial serial : files)
-    if (auto done = pin(serial); !done && !is_past_pinning(done.error()))
+    if (auto done = pin(serial, PinWhat::kLower, room);
+        !done && !is_past_pinning(done.error()))
       result = std::move(done);
   return result;
 }
 
-Status Tree::Impl::work(Seal when) {
-  Status result = pin_all();
+Status Tree::Impl::work(Seal when, PinRoom room) {
+  Status result = pin_all(room);
   std::lock_guard one(work_mutex_);
   TRY(writable());
   TRY(keep_young_journal());
@@ -126,7 +129,7 @@ Status Tree::Impl::keep_young_journal() {
 Status Tree::settle() {
   TRY(impl_->writable());
   TRY(impl_->take_strays());
-  TRY(impl_->work());
+  TRY(impl_->work(Impl::Seal::kNow, Impl::PinRoom::kAny));
   std::lock_guard one(impl_->work_mutex_);
   return impl_->reclaim(true);
 }
@@ -165,7 +168,7 @@ Status Tree::Impl::fill_pin(int from, const sys::Stat& st,
   return {};
 }
 
-Status Tree::Impl::pin(Serial serial, PinWhat what) {
+Status Tree::Impl::pin(Serial serial, PinWhat what, PinRoom room) {
   auto has_reason = [what](const FileBody& body) {
     return body.map.has_lower() || (what == PinWhat::kBase && !body.has_base);
   };
@@ -186,6 +189,10 @@ Status Tree::Impl::pin(Serial serial, PinWhat what) {
     path = *origin;
     body = node->body;
     st = body->lower;
+    // One byte written to each large file of the workspace would fill the disk.
+    // Such a file goes on standing on the real one, as `unpinned` tells.
+    const uint64_t copied = body->map.allocated() - body->map.segment_bytes();
+    if (room == PinRoom::kQuota && !has_room(copied, false)) return {};
   }
   Fd fd =
       TRY_CTX(open_deep_quiet(base_->get(), path, O_RDONLY | O_NONBLOCK), path);

@@ -490,7 +490,7 @@ void Tree::Impl::pin_bases(std::span<const BaseChange> changes) {
     }
   }
   for (Serial serial : held)
-    if (auto pinned = pin(serial, PinWhat::kBase); !pinned)
+    if (auto pinned = pin(serial, PinWhat::kBase, PinRoom::kAny); !pinned)
       log::warn("a base was not kept: {}", pinned.error().text());
 }
 
