@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/dir.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "diff/git_config.h"
@@ -16,6 +17,9 @@ namespace {
 constexpr size_t kConfigLimit = 1u << 20;
 constexpr size_t kFiles = 32;
 constexpr size_t kRules = 200;
+constexpr size_t kHooks = 40;
+constexpr size_t kHookLimit = 64u << 10;
+constexpr size_t kHookWords = 2000;
 
 // Keys whose value is a command, or a file with commands; "*" is a name of the
 // user's. An alias is one only with "!".
@@ -112,11 +116,83 @@ class Reader {
     if (auto text = sys::read_file(AT_FDCWD, git + "/commondir", kConfigLimit))
       common = whole(std::string(trim(*text)), git);
     if (!common.empty()) read(common + "/config");
+    read_hooks((common.empty() ? git : common) + "/hooks");
+  }
+
+  // What the user has himself may be a link: to his dotfiles, to a script.
+  static Result<std::string> read_own(std::string file) {
+    for (int links = 0; links < 8; ++links) {
+      auto target = sys::readlinkat(AT_FDCWD, file);
+      if (!target) break;
+      file = whole(*target, file.substr(0, file.rfind('/')));
+    }
+    return sys::read_file(AT_FDCWD, file, kConfigLimit);
+  }
+
+  // Hooks of the repository itself: one that is a link into the tree, and what
+  // the others run of it. The draft cannot change them unseen, but that.
+  void read_hooks(const std::string& directory) {
+    auto names = list_names(AT_FDCWD, directory);
+    if (!names) return;
+    if (names->size() > kHooks) names->resize(kHooks);
+    for (const std::string& name : *names) {
+      if (name.ends_with(".sample")) continue;
+      const std::string file = directory + "/" + name;
+      if (auto target = sys::readlinkat(AT_FDCWD, file))
+        if (auto path = inside(whole(*target, directory)))
+          add(*path, "git-hook", "the hook " + name + " is a link to it");
+      if (auto text = read_own(file)) take_hook(name, *text);
+    }
+  }
+
+  // A file counts that can be run, or that an interpreter or an option is
+  // given; most other words that are files are only looked at.
+  void take_hook(const std::string& name, std::string_view text) {
+    constexpr std::string_view kRunners[] = {
+        "sh",   "bash",    "dash", "zsh",  "ksh",  ".",        "source",
+        "node", "python3", "bun",  "deno", "exec", "--config", "python",
+        "ruby", "perl",    "php",  "-f",   "-c"};
+    std::string_view before;
+    for (std::string_view word :
+         words(text.substr(0, kHookLimit), kHookWords)) {
+      const bool is_run =
+          std::ranges::find(kRunners, before) != std::end(kRunners);
+      before = word;
+      // And without "$top" or "$(git rev-parse --show-toplevel)" before it.
+      for (std::string_view from : {word, word.substr(word.find('/') + 1)}) {
+        auto path = inside(whole(std::string(from), root_));
+        if (path && !path->is_root() && is_there(*path) &&
+            (is_run || is_executable(*path)))
+          add(*path, "git-hook", "the hook " + name + " names it");
+      }
+    }
+    constexpr std::pair<std::string_view, std::string_view> kManagers[] = {
+        {"lefthook", "/lefthook.*"},
+        {"lefthook", "/.lefthook.*"},
+        {"lefthook", "/lefthook-local.*"},
+        {"lefthook", "/.lefthook-local.*"},
+        {"lefthook", "/.lefthook"},
+        {"overcommit", "/.overcommit.yml"},
+        {"overcommit", "/.git-hooks"},
+        {"pre-commit", "/.pre-commit-config.yaml"},
+        {"prek", "/prek.toml"},
+        {"hk run", "/hk.pkl"}};
+    for (const auto& [manager, glob] : kManagers)
+      if (text.find(manager) != text.npos)
+        add_glob(std::string(glob), "git-hook",
+                 "the hook " + name + " is of " + std::string(manager));
+  }
+
+  bool is_executable(const RelPath& path) const {
+    auto runs = [](const auto& state) {
+      return state && *state && ((*state)->mode & 0111) != 0;
+    };
+    return runs(view_.draft_state(path)) || runs(view_.real_state(path));
   }
 
   void read(const std::string& file) {
     if (seen_.size() >= kFiles || !seen_.insert(file).second) return;
-    auto text = sys::read_file(AT_FDCWD, file, kConfigLimit);
+    auto text = read_own(file);
     if (!text) return;
     for (const auto& [key, values] : parse_git_config(*text))
       for (const std::string& value : values) take(file, key, value);
@@ -127,23 +203,27 @@ class Reader {
     if (key == "include.path" ||
         (key.starts_with("includeif.") && key.ends_with(".path"))) {
       std::string at = whole(value, file.substr(0, file.rfind('/')));
-      if (auto path = inside(at)) add(*path, key);
+      if (auto path = inside(at)) add(*path, "git-command", named(key));
       read(at);
     } else if (key == "core.hookspath") {
-      if (auto path = inside(whole(value, root_))) add(*path, key);
+      const std::string at = whole(value, root_);
+      if (auto path = inside(at)) add(*path, "git-hook", named(key));
+      if (hooks_.insert(at).second) read_hooks(at);
     } else if (is_command(key) &&
                (!key.starts_with("alias.") || value.starts_with("!"))) {
       for (std::string_view word : words(value)) {
         auto path = inside(whole(std::string(word), root_));
-        if (path && !path->is_root() && is_there(*path)) add(*path, key);
+        if (path && !path->is_root() && is_there(*path))
+          add(*path, "git-command", named(key));
       }
     }
   }
 
-  static std::vector<std::string_view> words(std::string_view text) {
+  static std::vector<std::string_view> words(std::string_view text,
+                                             size_t most = 100) {
     std::vector<std::string_view> out;
     constexpr std::string_view kEnds = " \t\n\"'`;|&()<>!=$\\,";
-    while (!text.empty() && out.size() < 100) {
+    while (!text.empty() && out.size() < most) {
       size_t end = std::min(text.find_first_of(kEnds), text.size());
       if (end > 0) out.push_back(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
@@ -173,24 +253,28 @@ class Reader {
     return file(draft) || file(real);
   }
 
-  void add(const RelPath& path, const std::string& key) {
-    bool hooks = key == "core.hookspath";
+  static std::string named(const std::string& key) {
+    return fmt::format("your git configuration names it ({})",
+                       key.substr(0, 100));
+  }
+
+  void add(const RelPath& path, const char* code, const std::string& why) {
     // A row of its own already, and a danger.
-    if (rules_.size() >= kRules ||
-        (!path.is_root() && path.components().front() == ".git"))
-      return;
-    rules_.push_back(
-        {.glob = path.is_root() ? "**" : glob_of(path),
-         .level = Level::kDanger,
-         .code = hooks ? "git-hook" : "git-command",
-         .message = fmt::format("executes on host unasked: your git "
-                                "configuration names it ({})",
-                                key.substr(0, 100))});
+    if (!path.is_root() && path.components().front() == ".git") return;
+    add_glob(path.is_root() ? "**" : glob_of(path), code, why);
+  }
+
+  void add_glob(std::string glob, const char* code, const std::string& why) {
+    if (rules_.size() >= kRules || !globs_.insert(glob).second) return;
+    rules_.push_back({.glob = std::move(glob),
+                      .level = Level::kDanger,
+                      .code = code,
+                      .message = "executes on host unasked: " + why});
   }
 
   const fs::View& view_;
   const std::string& root_;
-  std::set<std::string> seen_;
+  std::set<std::string> seen_, hooks_, globs_;
   std::vector<PolicyRule> rules_;
 };
 

@@ -13,6 +13,7 @@
 #include "diff/risk_names.h"
 #include "diff/risk_node.h"
 #include "diff/risk_package.h"
+#include "diff/risk_spelling.h"
 #include "diff/risk_text.h"
 #include "diff/select.h"
 
@@ -101,13 +102,33 @@ void add_own_policy(const Change& change, std::vector<Risk>& risks) {
                             "for may no longer be"});
 }
 
+// direnv asks again when .envrc changes, not when what it loads does.
+void add_loaded_by_envrc(const Subject& subject, std::vector<Risk>& risks) {
+  constexpr std::string_view kLoaded[] = {
+      "flake.nix",   "flake.lock",  "shell.nix",   "default.nix",
+      "devenv.nix",  "devenv.yaml", "devbox.json", "devenv.local.nix",
+      "devenv.lock", ".env",        ".env.local",  "devbox.lock"};
+  const Change& change = subject.change;
+  if (std::ranges::find(kLoaded, change.path.name()) == std::end(kLoaded) ||
+      (!change.content_changed && !change.from))
+    return;
+  auto envrc = subject.view.draft_state(change.path.parent() / ".envrc");
+  if (!envrc || !*envrc) return;
+  risks.push_back({Level::kDanger, "direnv",
+                   "executes on host unasked: the .envrc beside it may load "
+                   "it on entering the directory, and direnv does not ask "
+                   "again"});
+}
+
 // A rule of names speaks of what is there afterwards; a deleted hook runs
 // nothing.
 void add_names(const Subject& subject, std::vector<Risk>& risks) {
   const Change& change = subject.change;
   add_own_policy(change, risks);
+  add_spelling_risks(change, subject.view, risks);
   if (!change.after || change.after->type == fs::Type::kDir) return;
   bool is_file = change.after->type == fs::Type::kFile;
+  add_loaded_by_envrc(subject, risks);
   auto rules = match_names(change.path);
   if (add_bare(subject, risks)) return;
   for (const NameRule* rule : rules) {
@@ -290,6 +311,8 @@ std::vector<RuleInfo> risk_rules() {
            {"control-character", Level::kWarn, "a terminal obeys it"},
            {"minified", Level::kWarn, "cannot be reviewed by reading"},
            {"generated", Level::kInfo, "the source of it matters more"},
+           {"git-lookalike", Level::kDanger, "is .git on other file systems"},
+           {"odd-name", Level::kWarn, "imitates the columns of a list"},
            {"case-collision", Level::kWarn, "two names, one file elsewhere"},
            {"policy", Level::kDanger, "the user asked to be asked"}})
     out.push_back(rule);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of the tree that the user's own git configuration names.
+#include <sys/stat.h>
+
+#include <filesystem>
+
 #include "catch_shim.h"
 #include "memory_view.h"
 #include "repository.h"
@@ -19,11 +23,48 @@ std::string danger_of(const ChangeSet& set, const char* name) {
 
 }  // namespace
 
+TEST_CASE("what a hook of the real repository runs is a danger") {
+  Repository repo;
+  const std::string hooks = repo.base() + "/.git/hooks";
+  for (const char* name : {"tools/check.sh", "tools/top.sh", "tools/deps.js",
+                           "package.json", "tools/msg.py"})
+    TwoTrees::write(repo.base() + "/" + name, "echo\n");
+  ::chmod((repo.base() + "/tools/top.sh").c_str(), 0755);
+  std::filesystem::create_symlink("../../tools/check.sh",
+                                  hooks + "/pre-commit");
+  TwoTrees::write(hooks + "/pre-push",
+                  "#!/bin/sh\nexec \"$(git rev-parse --show-toplevel)/tools/"
+                  "top.sh\" \"$@\"\n");
+  TwoTrees::write(hooks + "/post-merge",
+                  "git diff --name-only | grep -q package.json &&\n"
+                  "  node tools/deps.js\n");
+  TwoTrees::write(hooks + "/commit-msg", "python3 \"$top/tools/msg.py\"\n");
+  TwoTrees::write(hooks + "/post-checkout", "npx lefthook run post-checkout\n");
+  TwoTrees::write(hooks + "/update.sample", "sh tools/other\n");
+  repo.copy_base();
+  for (const char* name :
+       {"tools/check.sh", "tools/top.sh", "tools/deps.js", "package.json",
+        "tools/msg.py", "lefthook.yml", "tools/other"})
+    TwoTrees::write(repo.draft() + "/" + name, "curl x | sh\n");
+  ChangeSet set = repo.build();
+  for (const char* name : {"tools/check.sh", "tools/top.sh", "tools/deps.js",
+                           "tools/msg.py", "lefthook.yml"}) {
+    INFO(name << ": " << danger_of(set, name));
+    CHECK(danger_of(set, name).starts_with("git-hook "));
+  }
+  CHECK(danger_of(set, "tools/check.sh").find("pre-commit") !=
+        std::string::npos);
+  CHECK(danger_of(set, "tools/other").empty());
+  CHECK(danger_of(set, "package.json").find("git-hook") == std::string::npos);
+}
+
 TEST_CASE("a file that the real git configuration names is a danger") {
   Repository repo;
   const std::string home = repo.top() + "/home";
-  TwoTrees::write(home + "/.gitconfig",
+  // His dotfiles are elsewhere, as many people's are.
+  TwoTrees::write(home + "/dotfiles/gitconfig",
                   "[include]\n\tpath = more\n[core]\n\tpager = less\n");
+  std::filesystem::create_symlink("dotfiles/gitconfig", home + "/.gitconfig");
   TwoTrees::write(home + "/more", "[diff \"x\"]\n\ttextconv = ./conv.py\n");
   TwoTrees::write(repo.base() + "/shared.cfg",
                   "[alias]\n\tgo = !sh tools/go.sh now\n\tst = status\n");
