@@ -16,6 +16,7 @@
 #include "diff/risk.h"
 #include "diff/risk_attributes.h"
 #include "diff/risk_moved.h"
+#include "diff/risk_node.h"
 #include "diff/select.h"
 #include "fs/draft_view.h"
 #include "snapshot/content_digest.h"
@@ -113,7 +114,8 @@ void set_directories_aside(ChangeSet& set, const fs::View& view) {
     const Change* next = &change + 1;  // not moved yet
     bool told = next != end && next->path.is_within(change.path);
     if (!told && !alike && !(goes && emptied(change.path))) return false;
-    if (comes && brings_attributes(change, view)) return false;
+    if (comes && (brings_attributes(change, view) || is_locked(*change.after)))
+      return false;
     set.directories.push_back(std::move(change));
     return true;
   });

@@ -33,6 +33,7 @@ constexpr RuleInfo kNodeRules[] = {
     {"binary", Level::kWarn, "cannot be reviewed by reading"},
     {"media", Level::kInfo, "a picture, font or document"},
     {"large-file", Level::kWarn, "nobody looks for secrets in it"},
+    {"locked", Level::kDanger, "its owner cannot take it back by an undo"},
     {"world-writable", Level::kWarn, "every user of the machine can change it"},
     {"owner", Level::kWarn, "belongs to somebody else afterwards"},
     {"hardlink-detached", Level::kWarn, "other names keep the old content"},
@@ -212,6 +213,16 @@ class NodeRisks {
     mode_t privileged = change_.content_changed ? after.mode : gained;
     if (file && (privileged & (S_ISUID | S_ISGID)) != 0)
       add("setuid", fmt::format("setuid or setgid: mode {:04o}", after.mode));
+    if (is_locked(after) && !(before && is_locked(*before))) {
+      // What package caches are made of.
+      const bool is_read = (after.mode & 0500) == 0500;
+      risks_.push_back(
+          {is_read ? Level::kWarn : Level::kDanger, "locked",
+           fmt::format("its owner {} (mode {:04o}): an undo that is not root's "
+                       "fails there",
+                       is_read ? "may not change it" : "may not look at it",
+                       after.mode)});
+    }
     if (!link && (gained & S_IWOTH) != 0 && (after.mode & S_ISVTX) == 0)
       add("world-writable",
           fmt::format("writable by every user: mode {:04o}", after.mode));
@@ -235,6 +246,13 @@ class NodeRisks {
 };
 
 }  // namespace
+
+bool is_locked(const fs::NodeState& state) {
+  const mode_t needed = state.type == fs::Type::kDir    ? 0700
+                        : state.type == fs::Type::kFile ? 0400
+                                                        : 0;
+  return (state.mode & needed) != needed;
+}
 
 void add_node_risks(const Subject& subject, std::vector<Risk>& risks) {
   NodeRisks(subject, risks).run();

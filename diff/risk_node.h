@@ -10,6 +10,9 @@
 
 namespace stoplog::diff {
 
+// Its owner may not look into it or change it. A new directory that is has a
+// row, whatever is in it: an undo of an ordinary user's fails there.
+bool is_locked(const fs::NodeState& state);
 void add_node_risks(const Subject& subject, std::vector<Risk>& risks);
 std::span<const RuleInfo> node_rules();
 

@@ -115,6 +115,72 @@ void add_called(const std::vector<std::pair<std::string, std::string>>& scripts,
        fmt::format("scripts {} execute on host when called", names)});
 }
 
+// Members of package.json by which other programs run what is named there.
+struct Member {
+  const char* name;
+  const char* code;
+  const char* means;
+};
+constexpr Member kMembers[] = {
+    {"husky", "commit-hook", "runs at commit where husky is installed"},
+    {"lint-staged", "commit-hook", "runs at commit where a hook calls it"},
+    {"simple-git-hooks", "commit-hook", "becomes git's hooks at install"},
+    {"gitHooks", "commit-hook", "runs at commit where yorkie is installed"},
+    {"pre-commit", "commit-hook", "runs at commit where it is installed"},
+    {"eslintConfig", "build-input", "names modules that ESLint runs"},
+    {"prettier", "build-input", "names modules that Prettier runs"},
+    {"babel", "build-input", "names modules that Babel runs"},
+    {"stylelint", "build-input", "names modules that Stylelint runs"},
+    {"jest", "test-input", "names modules that Jest runs"},
+    {"ava", "test-input", "names modules that AVA runs"},
+    {"mocha", "test-input", "names modules that Mocha runs"},
+    {"imports", "build-input", "says which file an import is"}};
+
+// A registry's versions and this workspace's own packages are not told.
+bool is_from_elsewhere(std::string_view version) {
+  for (const char* own : {"npm:", "workspace:", "catalog:", "patch:"})
+    if (version.starts_with(own)) return false;
+  return version.find(':') != version.npos || version.find('/') != version.npos;
+}
+
+void add_members(const Json& now, const Json& before,
+                 std::vector<Risk>& risks) {
+  auto changed = [&](const char* name) {
+    return now.is_object() && now.contains(name) &&
+           !(before.is_object() && before.contains(name) &&
+             before[name] == now[name]);
+  };
+  for (const Member& known : kMembers)
+    if (changed(known.name))
+      risks.push_back({Level::kWarn, known.code,
+                       fmt::format("\"{}\" {}", known.name, known.means)});
+  if (changed("packageManager") && now["packageManager"].is_string() &&
+      is_from_elsewhere(now["packageManager"].get<std::string>()))
+    risks.push_back({Level::kWarn, "package-config",
+                     "\"packageManager\" names a program from elsewhere: "
+                     "corepack fetches and runs it"});
+  size_t told = 0;
+  for (const char* list : {"dependencies", "devDependencies",
+                           "optionalDependencies", "peerDependencies"}) {
+    if (!changed(list)) continue;
+    const Json all = member(now, list), old = member(before, list);
+    for (auto it = all.begin(); it != all.end(); ++it) {
+      if (!it.value().is_string() || told >= kEach ||
+          (old.is_object() && old.contains(it.key()) &&
+           old[it.key()] == it.value()) ||
+          !is_from_elsewhere(it.value().get<std::string>()))
+        continue;
+      ++told;
+      risks.push_back(
+          {Level::kWarn, "package-config",
+           fmt::format("\"{}\" comes from '{}', not from a registry: what it "
+                       "runs at install executes on host",
+                       it.key().substr(0, 60),
+                       it.value().get<std::string>().substr(0, 100))});
+    }
+  }
+}
+
 }  // namespace
 
 bool is_installed_package(std::string_view path) {
@@ -135,7 +201,8 @@ std::vector<Risk> risks_of_package(std::string_view path,
   Json now = parse_shallow(new_text);
   if (now.is_discarded()) return unread(new_text);
   Json scripts = member(now, manager->scripts);
-  Json old_scripts = member(parse_shallow(old_text), manager->scripts);
+  const Json before = parse_shallow(old_text);
+  Json old_scripts = member(before, manager->scripts);
   std::vector<Risk> risks;
   std::vector<std::pair<std::string, std::string>> called;
   for (auto it = scripts.begin(); it != scripts.end(); ++it) {
@@ -157,6 +224,8 @@ std::vector<Risk> risks_of_package(std::string_view path,
     else
       called.emplace_back(std::move(script), std::move(command));
   }
+  if (!installed && manager->file == "package.json")
+    add_members(now, before, risks);
   add_called(called, installed ? Level::kInfo : Level::kWarn, risks);
   return risks;
 }

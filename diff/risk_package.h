@@ -2,7 +2,9 @@
 // Scripts that a package manager runs, in the file that names them: npm's
 // package.json, composer.json, deno.json. What was added or changed is named;
 // each that runs at install is a danger of its own. In a package that lies in
-// node_modules these are fewer, and the rest is for its author.
+// node_modules these are fewer, and the rest is for its author. Of package.json
+// also the members by which other programs run something, and dependencies that
+// come from no registry.
 //
 // Pure. Reads at most 1 MiB, and says so where it could not read.
 #pragma once

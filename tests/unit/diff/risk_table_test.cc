@@ -203,6 +203,7 @@ std::vector<Row> node_rows() {
       by_text("media", bytes, "text\n", "logo.png"),
       {"large-file", [] { return large(11 << 20); },
        [] { return large(1 << 10); }},
+      {"locked", [=] { return mode(0); }, [=] { return mode(0400); }},
       {"world-writable", [=] { return mode(0666); },
        [=] { return mode(0644); }},
       {"owner", [] { return with([](fs::RawChange& r) { r.after->uid = 5; }); },
@@ -443,4 +444,42 @@ TEST_CASE("a new name that is not what it looks like is told") {
   view.both("odd  dir", dir());
   view.change("odd  dir/x.c", file("x"));
   CHECK(risks(view).empty());
+}
+
+TEST_CASE("members of package.json by which something runs are told") {
+  CHECK(has(package(R"({"scripts":{},"simple-git-hooks":{"pre-commit":"x"}})"),
+            "commit-hook"));
+  CHECK(has(package(R"({"scripts":{},"eslintConfig":{"parser":"./x.js"}})"),
+            "build-input"));
+  CHECK(has(package(R"({"scripts":{},"jest":{"globalSetup":"./x.js"}})"),
+            "test-input"));
+  for (const char* version : {"git+ssh://git@x/y.git", "github:x/y", "x/y",
+                              "https://x/y.tgz", "file:./evil", "link:../x"}) {
+    INFO(version);
+    CHECK(
+        has(package(fmt::format(
+                R"({{"scripts":{{}},"dependencies":{{"a":"{}"}}}})", version)),
+            "package-config"));
+  }
+  CHECK(has(package(R"({"scripts":{},"packageManager":"pnpm@https://x/y"})"),
+            "package-config"));
+  CHECK(
+      package(R"({"scripts":{},"packageManager":"pnpm@9.1.0","version":"2",)"
+              R"("dependencies":{"a":"^1.2","b":"npm:c@2","d":"workspace:*"},)"
+              R"("devDependencies":{"e":"catalog:"}})")
+          .empty());
+}
+
+TEST_CASE("a new directory that its owner cannot enter has a row") {
+  auto made = [](mode_t mode) {
+    MemoryView view;
+    view.change("d", node(fs::Type::kDir, mode));
+    view.change("d/f", file("x"));
+    return risks(view);
+  };
+  CHECK(made(0).contains("danger locked"));
+  CHECK(made(0311).contains("danger locked"));
+  CHECK(made(0555).contains("warn locked"));
+  CHECK(made(0700).empty());
+  CHECK(made(02755).empty());
 }
