@@ -361,7 +361,14 @@ mode_t tame_mode(const Node& fresh, const std::optional<Node>& old) {
   mode_t mode = fresh.mode;
   // On a directory setgid is only inheritance of the group.
   if (!fresh.is_dir()) mode &= ~(06000u & ~had);
-  return mode & ~(0002u & ~had);
+  mode &= ~(0002u & ~had);
+  // Nor is it shut to its owner: he could not even undo that.
+  const mode_t seen = fresh.is_dir()                  ? 0500
+                      : fresh.type == fs::Type::kFile ? 0400
+                                                      : 0;
+  if ((mode & seen) != seen && (!old || (had & seen) == seen))
+    mode |= fresh.is_dir() ? 0700 : 0400;
+  return mode;
 }
 
 Result<Item> item_of(const Change& change) {

@@ -33,7 +33,8 @@ Result<Selection> select_items(const Plan& plan, const diff::ChangeSet& set);
 Result<Item> item_of(const diff::Change& change);
 
 // What a new mode may be without a person's word for it: no setuid or setgid
-// on files, and not writable by others, unless the base had it so.
+// on files, not writable by others and not shut to its owner, unless the base
+// had it so.
 mode_t tame_mode(const Node& fresh, const std::optional<Node>& old);
 
 }  // namespace stoplog::gate

@@ -138,6 +138,15 @@ TEST_CASE("setuid and world-writable bits come only with an approval by name") {
   CHECK(tame_mode(fresh, std::nullopt) == 0775);
   Node old{.type = fs::Type::kFile, .mode = 04755};
   CHECK(tame_mode(fresh, old) == 04775);
+  // Nor shut to its owner, who could not even undo it.
+  fresh.mode = 0;
+  CHECK(tame_mode(fresh, old) == 0400);
+  fresh.type = fs::Type::kDir;
+  CHECK(tame_mode(fresh, std::nullopt) == 0700);
+  fresh.mode = 0555;
+  CHECK(tame_mode(fresh, std::nullopt) == 0555);
+  fresh.mode = old.mode = 0311;
+  CHECK(tame_mode(fresh, old) == 0311);
   REQUIRE(desk.commit_now());
   struct stat st{};
   ::stat((desk.ws + "/tool").c_str(), &st);
