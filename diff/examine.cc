@@ -87,13 +87,14 @@ Result<bool> looks_binary(const std::optional<fs::NodeState>& state,
 
 // The line differences of a text that changed; none for what has no lines.
 Result<std::optional<TextDiff>> compare(Change& change, const Text& old_text,
-                                        const Text& new_text) {
+                                        const Text& new_text,
+                                        SearchBudget* search) {
   if (change.binary || change.too_large || (!old_text && !new_text))
     return std::nullopt;
   static const Text nothing = std::make_shared<const std::string>();
   bool settled = false;
   auto diff = count_texts(old_text ? old_text : nothing,
-                          new_text ? new_text : nothing, settled);
+                          new_text ? new_text : nothing, settled, search);
   if (!diff) {
     if (diff.error().err() != EFBIG) return std::unexpected(diff.error());
     change.too_large = true;
@@ -148,7 +149,7 @@ Status examine(Change& change, const ExamineContext& context) {
     change.too_large = (is_file(change.before) && !old_text) ||
                        (is_file(change.after) && !new_text);
     if (change.content_changed && (options.count_lines || options.risks))
-      diff = TRY(compare(change, old_text, new_text));
+      diff = TRY(compare(change, old_text, new_text, context.search));
   }
   bool covered = !held_back || change.kind == Kind::kDeleted;
   // Whether a file that is held back is in the digest is for its name to say.

@@ -7,6 +7,7 @@
 
 #include "diff/change_set.h"
 #include "diff/git_facts.h"
+#include "diff/hunks.h"
 
 namespace stoplog::diff {
 
@@ -14,6 +15,7 @@ struct ExamineContext {
   const fs::View& view;
   const DiffOptions& options;
   GitFacts& facts;
+  SearchBudget* search = nullptr;  // of line differences; null: no bound
 };
 
 // Sets content_changed, mode_changed, binary, too_large, lines_*, hashes and

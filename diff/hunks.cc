@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "diff/git_library.h"
@@ -30,20 +31,33 @@ int collect(const git_diff_delta*, const git_diff_hunk* hunk, void* out) {
   return 0;
 }
 
-// `settled` becomes false when edits were found whose place is still to be
-// chosen; null: it is chosen.
-Status find_edits(TextDiff& diff, Window& w, bool* settled) {
+// About three seconds of libgit2's time.
+constexpr uint64_t kSearchCost = 400'000'000;
+
+// Who only counts: `settled` becomes false when edits were found that a patch
+// would place, or choose, otherwise.
+struct Counting {
+  bool& settled;
+  SearchBudget* budget;
+};
+
+Status find_edits(TextDiff& diff, Window& w, const Counting* counting) {
   if (w.old_count == 0 || w.new_count == 0) {
     diff.edits.push_back({w.old_begin, w.old_count, w.new_begin, w.new_count});
     return {};
   }
   if (settle_parts(diff.old_lines, diff.new_lines, w)) {
     bool move = parts_can_move(diff.old_lines, diff.new_lines, w);
-    if (!move || settled != nullptr) {
-      if (move) *settled = false;
+    if (!move || counting != nullptr) {
+      if (move) counting->settled = false;
       diff.edits.insert(diff.edits.end(), w.parts.begin(), w.parts.end());
       return {};
     }
+  } else if (counting != nullptr && counting->budget != nullptr &&
+             !counting->budget->take(uint64_t{w.old_count} + w.new_count)) {
+    counting->settled = false;
+    diff.edits.insert(diff.edits.end(), w.parts.begin(), w.parts.end());
+    return {};
   }
   TRY(start_libgit2());
   git_diff_options options;
@@ -218,7 +232,8 @@ uint64_t TextDiff::lines_deleted() const {
 namespace {
 
 Result<TextDiff> compare(SharedText old_text, SharedText new_text,
-                         const std::vector<Edit>* known, bool* settled) {
+                         const std::vector<Edit>* known,
+                         const Counting* counting) {
   if (old_text->size() > kTextLimit || new_text->size() > kTextLimit)
     return fail_errno(EFBIG, "larger than {} bytes", kTextLimit);
   TextDiff diff{Lines(std::move(old_text)), Lines(std::move(new_text)), {}};
@@ -232,7 +247,7 @@ Result<TextDiff> compare(SharedText old_text, SharedText new_text,
   for (Window& w : find_windows(diff.old_lines, diff.new_lines)) {
     if (w.old_count > kLineLimit || w.new_count > kLineLimit)
       return fail_errno(EFBIG, "more than {} lines", kLineLimit);
-    TRY(find_edits(diff, w, settled));
+    TRY(find_edits(diff, w, counting));
   }
   if (!covers_all(diff))
     return fail(Code::kInternal, "the line differences do not add up");
@@ -247,9 +262,17 @@ Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
 }
 
 Result<TextDiff> count_texts(SharedText old_text, SharedText new_text,
-                             bool& settled) {
+                             bool& settled, SearchBudget* budget) {
   settled = true;
-  return compare(std::move(old_text), std::move(new_text), nullptr, &settled);
+  const Counting counting{.settled = settled, .budget = budget};
+  return compare(std::move(old_text), std::move(new_text), nullptr, &counting);
+}
+
+// What it costs grows faster than the lines: with the square of what differs,
+// up to a bound of the library's own.
+bool SearchBudget::take(uint64_t lines) {
+  const auto cost = lines * static_cast<uint64_t>(std::sqrt(lines));
+  return used_.fetch_add(cost, std::memory_order_relaxed) + cost <= kSearchCost;
 }
 
 Result<TextDiff> diff_texts(std::string old_text, std::string new_text) {

@@ -19,6 +19,7 @@
 // beyond them diff_texts() fails with EFBIG. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -81,11 +82,24 @@ Result<TextDiff> diff_texts(std::string old_text, std::string new_text);
 // are checked, and found anew when they do not fit.
 Result<TextDiff> diff_texts(SharedText old_text, SharedText new_text,
                             const std::vector<Edit>* known = nullptr);
+// What looking for the fewest lines may cost, over all texts that share it: a
+// text of 400 KB can take a second, and an agent can write thousands of them.
+// Any thread.
+class SearchBudget {
+ public:
+  // False when it is used up.
+  bool take(uint64_t lines);
+
+ private:
+  std::atomic<uint64_t> used_ = 0;
+};
+
 // The same lines in number, for counting and for looking at what comes: where
 // an edit could as well stand a line further up or down, it may stand there,
-// and `settled` is false. Needs libgit2 less often.
+// and `settled` is false; so it is beyond `budget`, where what lies between
+// common lines counts as changed. Needs libgit2 less often.
 Result<TextDiff> count_texts(SharedText old_text, SharedText new_text,
-                             bool& settled);
+                             bool& settled, SearchBudget* budget = nullptr);
 
 struct Line {
   char origin = ' ';      // ' ', '-', '+'

@@ -4,6 +4,7 @@
 
 #include "catch_shim.h"
 #include "diff/content_hash.h"
+#include "diff/hunks.h"
 #include "diff/patch.h"
 #include "diff/render.h"
 #include "diff/risk_package.h"
@@ -182,4 +183,37 @@ TEST_CASE("a package file nested without end is no end of the stack") {
            risk.message.find("curl evil") != std::string::npos;
   }));
   CHECK(risks_of_package("package.json", text, text).empty());
+}
+
+TEST_CASE("texts without end in which nothing is alike are not searched") {
+  uint32_t seed = 1;
+  auto noise = [&] {
+    std::string out;
+    for (int i = 0; i < 3000; i++) {
+      seed = seed * 1664525 + 1013904223;
+      out += std::to_string((seed >> 16) % 40) + "\n";
+    }
+    return std::make_shared<const std::string>(std::move(out));
+  };
+  const auto before = noise(), after = noise();
+  SearchBudget budget;
+  bool settled = true;
+  auto exact = count_texts(before, after, settled, &budget);
+  REQUIRE(exact);
+  CHECK(exact->lines_added() < 3000);
+  size_t texts = 1;
+  while (budget.take(6000)) texts++;
+  // A thousand ordinary files are within it, a million lines of noise not.
+  CHECK(texts > 500);
+  CHECK(texts < 2000);
+  settled = true;
+  auto bounded = count_texts(before, after, settled, &budget);
+  REQUIRE(bounded);
+  CHECK_FALSE(settled);  // what is not the shortest is nobody's to keep
+  CHECK(bounded->lines_added() > exact->lines_added());
+  std::vector<size_t> all(bounded->edits.size());
+  for (size_t i = 0; i < all.size(); i++) all[i] = i;
+  CHECK(apply_edits(*bounded, all).value() == *after);
+  // A patch and an approval of a part are exact all the same.
+  CHECK(diff_texts(before, after)->lines_added() == exact->lines_added());
 }
