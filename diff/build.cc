@@ -15,6 +15,7 @@
 #include "diff/normalize.h"
 #include "diff/risk.h"
 #include "diff/risk_attributes.h"
+#include "diff/risk_links.h"
 #include "diff/risk_moved.h"
 #include "diff/risk_node.h"
 #include "diff/select.h"
@@ -340,9 +341,12 @@ Result<ChangeSet> build_change_set(const fs::View& view,
                                    const DiffOptions& given) {
   ChangeSet set;
   DiffOptions options = given;
-  if (options.risks || options.digest)
+  if (options.risks || options.digest) {
     std::ranges::move(rules_of_git_config(view, options.real_root),
                       std::back_inserter(options.rules));
+    std::ranges::move(rules_of_links(options.real_root),
+                      std::back_inserter(options.rules));
+  }
   auto known = std::make_shared<GitFacts>(options.real_root);
   GitFacts& facts = *known;
   bool told = options.early && tell_known(view, options, known);
@@ -351,7 +355,9 @@ Result<ChangeSet> build_change_set(const fs::View& view,
   find_ignored(set.changes, facts);
   if (options.early && !told)
     tell_early(view, options, known, set.changes, false);
-  TRY(examine_all(set.changes, {view, options, facts}, &set.unchanged));
+  SearchBudget search;
+  TRY(examine_all(set.changes, {view, options, facts, &search},
+                  &set.unchanged));
   TRY(fold_git_directories(view, options, facts, std::move(git), set.changes));
   TRY(guess_moves(set.changes));
   fold_moved_along(set.changes);

@@ -10,6 +10,7 @@
 #include "base/sys_file.h"
 #include "diff/git_config.h"
 #include "diff/git_shown.h"
+#include "diff/risk_links.h"
 
 namespace stoplog::diff {
 namespace {
@@ -71,17 +72,6 @@ bool is_command(std::string_view key) {
     return key.size() > head.size() + tail.size() && key.starts_with(head) &&
            key.ends_with(tail);
   });
-}
-
-// A glob that is this path and all beneath it.
-std::string glob_of(const RelPath& path) {
-  std::string out = "/";
-  for (char c : path.str()) {
-    if (std::string_view("*?[]\\!#").find(c) != std::string_view::npos)
-      out += '\\';
-    out += c;
-  }
-  return out;
 }
 
 class Reader {

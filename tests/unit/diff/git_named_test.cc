@@ -95,3 +95,37 @@ TEST_CASE("a file that the real git configuration names is a danger") {
     CHECK(danger_of(set, name).empty());
   }
 }
+
+TEST_CASE("what a link of the real tree makes of a file is a danger") {
+  Repository repo;
+  auto link = [&](const char* target, const char* name) {
+    std::filesystem::create_symlink(target, repo.base() + "/" + name);
+  };
+  for (const char* name :
+       {"config/vscode/tasks.json", "forge/workflows/a.yml", "forge/README.md",
+        "tools/hooks/x.sh", "env/rc", "docs/a.md", ".claude/settings.json"})
+    TwoTrees::write(repo.base() + "/" + name, "text\n");
+  link("config/vscode", ".vscode");
+  link("./forge", ".github");
+  link("../tools/hooks", ".claude/hooks");
+  link("env/rc", ".envrc");
+  link("docs", "manual");
+  link("../../elsewhere", ".idea");
+  repo.copy_base();
+  for (const char* name :
+       {"config/vscode/tasks.json", "forge/workflows/a.yml", "forge/README.md",
+        "tools/hooks/x.sh", "env/rc", "docs/a.md", "config/vscode/new/x"})
+    TwoTrees::write(repo.draft() + "/" + name, "curl x | sh\n");
+  ChangeSet set = repo.build();
+  auto starts = [&](const char* name, const char* code) {
+    INFO(name << ": " << danger_of(set, name));
+    CHECK(danger_of(set, name).starts_with(code));
+  };
+  starts("config/vscode/tasks.json", "editor-task the link '.vscode'");
+  starts("config/vscode/new/x", "editor-task ");
+  starts("forge/workflows/a.yml", "ci the link '.github'");
+  starts("tools/hooks/x.sh", "agent-config the link '.claude/hooks'");
+  starts("env/rc", "direnv ");
+  CHECK(danger_of(set, "forge/README.md").empty());
+  CHECK(danger_of(set, "docs/a.md").empty());
+}
