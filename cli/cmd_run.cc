@@ -222,6 +222,9 @@ Result<int> run_in_draft(Context& context, const Args& args,
       start_command(*TRY(context.layout()), prepared.draft.id, plan, relay));
   Finished done =
       TRY(relay_command(started, plan.request, relay, context, quiet));
+  // Else the command decides whether its summary is read.
+  const bool terminal = streams.kind[2] == jail::StreamKind::kTerminal;
+  if (!quiet && terminal) context.out.settle_terminal();
   int code = exit_of(context, done.outcome);
   AfterRun after{.draft = prepared.draft,
                  .created = prepared.created,
@@ -231,7 +234,7 @@ Result<int> run_in_draft(Context& context, const Args& args,
                  .automatic = plan.automatic,
                  .quiet = quiet,
                  .report = args.has("report"),
-                 .terminal = streams.kind[2] == jail::StreamKind::kTerminal};
+                 .terminal = terminal};
   Result<Json> changed = after_run(context, started.client, after);
   if (!changed) context.out.error(changed.error());
   if (!report) return code;

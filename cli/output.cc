@@ -98,6 +98,21 @@ void Output::say(std::string_view text) {
   if (!text.empty()) to_stderr(std::string(text));
 }
 
+void Output::settle_terminal() {
+  if (::isatty(2) != 1 || environment("TERM") == "dumb") return;
+  flush();
+  (void)sys::write_full(
+      2,
+      "\x18\x1b\\"              // the end of any sequence that was begun
+      "\x1b[?2026l\x1b[?1047l"  // shown at once, on the first screen
+      // The margins' end moves the cursor, and what is kept with it may hide.
+      "\x1b\x37\x1b[?69l\x1b[r\x1b\x38"
+      "\x1b[m\x1b(B\x0f\x1b[4l\x1b[?5l\x1b[?7h\x1b[?25h"  // plain text
+      // Reports of the mouse and of pasting are no keys of ours.
+      "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l"
+      "\x1b[?1l\x1b>");
+}
+
 void Output::hint(std::string_view text) {
   flush();
   to_stderr(fmt::format("{} {}", colored("hint:", "33", error_color_),

@@ -51,6 +51,9 @@ class Output {
   // Text of several lines to stderr, as it is.
   void say(std::string_view text);
   void error(const Error& error);
+  // After the output of a program that may have left the terminal of stderr in
+  // the middle of a sequence, or showing nothing: what follows is seen.
+  void settle_terminal();
 
   // $STOPLOG_PAGER, $PAGER, else less -FRX where there is one; "" or "cat" is
   // none.
