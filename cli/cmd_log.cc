@@ -89,6 +89,7 @@ Result<int> verify(Context& context, const draft::Ledger& ledger, bool json) {
   if (json) {
     Json j = Json::object();
     j.set("version", 1).set("ok", verdict.ok).set("entries", verdict.entries);
+    j.set("lost", verdict.lost);
     j.set("problem", verdict.ok ? Json() : Json(verdict.problem));
     j.set("note", verdict.note.empty() ? Json() : Json(verdict.note));
     context.out.write(j.dump() + "\n");

@@ -25,8 +25,20 @@ struct Scan {
   uint64_t size = 0;  // bytes of whole lines that chain
   std::string problem;
   std::string known_head;  // of the entry that draft.json knows as the last
-  std::string recovered;   // what entries say of damage before them
+  std::string recovered;   // what entries say of what they found
+  std::string damaged;     // of these the first that found damage
 };
+
+// Another one after each start of the machine; "" where that is not to be had.
+const std::string& boot_id() {
+  static const std::string id = [] {
+    auto text =
+        sys::read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 128);
+    if (!text) return std::string();
+    return text->substr(0, text->find('\n'));
+  }();
+  return id;
+}
 
 // Calls `line` with each whole line and its end offset; the torn rest, if any,
 // is not given. Memory is one line.
@@ -82,11 +94,15 @@ std::string check_entry(const Json& entry, const Scan& scan) {
 // nothing had been. A few tell enough.
 void note_recovered(const Json& entry, Scan& scan) {
   constexpr size_t kMost = 1000;
-  if (entry.find("recovered") == nullptr || scan.recovered.size() > kMost)
-    return;
-  scan.recovered +=
-      fmt::format("{}entry {}: {}", scan.recovered.empty() ? "" : "; ",
-                  entry.integer("n"), escape(entry.text("recovered")));
+  if (entry.find("recovered") == nullptr) return;
+  std::string told = fmt::format("entry {}: {}", entry.integer("n"),
+                                 escape(entry.text("recovered")));
+  const Json* damage = entry.find("damage");
+  if (damage != nullptr && damage->dump() == "true") {
+    if (scan.damaged.empty()) scan.damaged = std::move(told);
+  } else if (scan.recovered.size() <= kMost) {
+    scan.recovered += (scan.recovered.empty() ? "" : "; ") + told;
+  }
 }
 
 // `known`: how many entries draft.json counts.
@@ -116,6 +132,54 @@ bool is_another(const Scan& scan, const Draft& draft) {
          scan.known_head != draft.ledger_head;
 }
 
+// What is missing had not been synced, and the machine was started again: so
+// much a loss of power takes. Never what was synced, and never while it runs.
+bool lost_with_power(const Scan& scan, const Draft& draft) {
+  return !draft.ledger_boot.empty() && !boot_id().empty() &&
+         draft.ledger_boot != boot_id() &&
+         scan.entries >= draft.ledger_synced &&
+         (scan.entries < draft.ledger_count || !scan.problem.empty());
+}
+
+std::string entries_text(int64_t first, int64_t last) {
+  return first == last ? fmt::format("entry {}", first)
+                       : fmt::format("entries {} to {}", first, last);
+}
+
+std::string lost_text(const Scan& scan, const Draft& draft) {
+  if (scan.entries >= draft.ledger_count)
+    return "what follows had not reached the disk when the machine went down";
+  return entries_text(scan.entries + 1, draft.ledger_count) +
+         " had not reached the disk when the machine went down, and went with "
+         "it";
+}
+
+// Of what the file has by now, for the entry that is appended to it.
+struct Found {
+  std::string text;  // "": it is as draft.json knows it
+  bool damage = false;
+};
+Found found_amiss(const Scan& scan, const Draft& draft, uint64_t size) {
+  if (is_another(scan, draft))
+    return {fmt::format("entry {} is not the one that was recorded",
+                        draft.ledger_count),
+            true};
+  if (lost_with_power(scan, draft)) return {lost_text(scan, draft), false};
+  if (scan.entries < draft.ledger_count)
+    return {entries_text(scan.entries + 1, draft.ledger_count) +
+                " had been taken off the end",
+            !draft.ledger_boot.empty()};
+  if (scan.size < size) return {"a torn last line was cut off", false};
+  return {};
+}
+
+// Of a file whose end was lost, and which has its size still, the blocks that
+// did not come are zeros.
+bool may_have_lost(const Draft& draft) {
+  return !draft.ledger_boot.empty() && draft.ledger_boot != boot_id() &&
+         draft.ledger_synced < draft.ledger_count;
+}
+
 }  // namespace
 
 std::string ledger_hash(const Json& entry) {
@@ -141,20 +205,14 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
                             O_RDWR | O_CREAT | O_APPEND, 0600));
     sys::Stat st = TRY(sys::fstat(fd.get()));
     std::string prev = draft.ledger_head.empty() ? kNoHash : draft.ledger_head;
-    std::optional<std::string> recovered;
-    if (static_cast<int64_t>(st.size) != draft.ledger_size) {
+    Found found;
+    if (static_cast<int64_t>(st.size) != draft.ledger_size ||
+        may_have_lost(draft)) {
       // We died between the line and the head, or power was lost.
       Scan scan = TRY(scan_ledger(fd.get(), draft.ledger_count));
-      if (!scan.problem.empty())
+      if (!scan.problem.empty() && !lost_with_power(scan, draft))
         return fail(Code::kCorrupt, "the ledger is damaged: {}", scan.problem);
-      if (is_another(scan, draft))
-        recovered = fmt::format("entry {} is not the one that was recorded",
-                                draft.ledger_count);
-      else if (scan.entries < draft.ledger_count)
-        recovered = fmt::format("{} entries lost with the end of the file",
-                                draft.ledger_count - scan.entries);
-      else if (scan.size < st.size)
-        recovered = "a torn last line was cut off";
+      found = found_amiss(scan, draft, st.size);
       if (scan.size < st.size) TRY(sys::ftruncate(fd.get(), scan.size));
       prev = scan.head;
       draft.ledger_count = scan.entries;
@@ -165,7 +223,8 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
     entry.set("n", number).set("kind", kind);
     entry.set("time", rfc3339(Clock::real().now()));
     for (const auto& [key, value] : fields.members()) entry.set(key, value);
-    if (recovered) entry.set("recovered", *recovered);
+    if (!found.text.empty()) entry.set("recovered", found.text);
+    if (found.damage) entry.set("damage", true);
     entry.set("prev", prev);
     // The hash is of the entry as it will be read back: what is not UTF-8 has
     // been replaced by then.
@@ -177,6 +236,8 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
     draft.ledger_count = number;
     draft.ledger_head = sum;
     draft.ledger_size = static_cast<int64_t>(st.size + line.size());
+    draft.ledger_boot = boot_id();
+    if (sync == Sync::kYes) draft.ledger_synced = number;
     // Who works in a draft that was committed whole goes on with it.
     reopens = kind == "run" && draft.state != DraftState::kOpen;
     if (reopens) draft.state = DraftState::kOpen;
@@ -235,15 +296,23 @@ Result<Ledger::Verdict> Ledger::verify() const {
     return std::unexpected(std::move(fd).error());
   }
   verdict.entries = scan.entries;
-  verdict.problem = scan.problem;
-  if (verdict.problem.empty() && scan.entries < draft.ledger_count)
-    verdict.problem = fmt::format("entries {} to {} are missing at the end",
-                                  scan.entries + 1, draft.ledger_count);
+  const bool lost = lost_with_power(scan, draft);
+  if (lost)
+    verdict.lost = std::max<int64_t>(0, draft.ledger_count - scan.entries);
+  if (!lost) verdict.problem = scan.problem;
+  if (verdict.problem.empty() && !lost && scan.entries < draft.ledger_count)
+    verdict.problem =
+        fmt::format("{} {} missing at the end",
+                    entries_text(scan.entries + 1, draft.ledger_count),
+                    scan.entries + 1 == draft.ledger_count ? "is" : "are");
   if (verdict.problem.empty() && is_another(scan, draft))
     verdict.problem =
         fmt::format("entry {}: is not the one whose hash draft.json keeps",
                     draft.ledger_count);
-  if (scan.entries > draft.ledger_count)
+  if (verdict.problem.empty()) verdict.problem = scan.damaged;
+  if (lost)
+    verdict.note = lost_text(scan, draft);
+  else if (scan.entries > draft.ledger_count)
     verdict.note = fmt::format(
         "{} entries are newer than the head: stoplog "
         "was stopped while it wrote them",

@@ -11,9 +11,14 @@
 //
 // Every entry has n (from 1), kind and time; "prev" and "sha256" end it. An
 // append takes the draft's meta lock, so daemon and CLI may append at once. A
-// torn last line (power loss: the run path does not sync) is cut off by the
-// next append, which says so in its "recovered" key, as it says what is missing
-// or another than was recorded; verify() repeats that.
+// torn last line is cut off by the next append, which says so in its
+// "recovered" key, as it says what is missing or another than was recorded;
+// verify() repeats that.
+//
+// The run path does not sync: a loss of power takes the last entries, and the
+// head may be on the disk before them. Entries are lost so only when they came
+// after the last synced one and the machine has started again since; any others
+// that are missing were removed, which stays a problem for good.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +62,9 @@ class Ledger {
     bool ok = true;
     int64_t entries = 0;  // good ones, from the start
     std::string problem;  // which entry, and what is wrong with it
-    // Not a problem: the head lags after a crash, or an entry tells of damage
-    // before it.
+    int64_t lost = 0;     // at the end, with the machine's power
+    // Not a problem: the head lags after a crash, entries were lost with the
+    // machine's power, now or before an entry that tells of it.
     std::string note;
   };
   Result<Verdict> verify() const;

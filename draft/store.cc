@@ -94,6 +94,8 @@ Result<Draft> Draft::from_json(const Json& json) {
   d.ledger_count = json["ledger"].integer("count");
   d.ledger_head = json["ledger"].text("head");
   d.ledger_size = json["ledger"].integer("size");
+  d.ledger_synced = json["ledger"].integer("synced");
+  d.ledger_boot = json["ledger"].text("boot");
   if (!is_valid_id(d.id) || !d.workspace.starts_with('/') ||
       !is_valid_draft_name(d.name))
     return fail(Code::kCorrupt, "draft.json lacks its id, name or workspace");
@@ -116,7 +118,8 @@ Json Draft::to_json() const {
   json.set("forked_from", forked_from).set("commands", commands);
   Json ledger = Json::object();
   ledger.set("count", ledger_count).set("head", ledger_head);
-  ledger.set("size", ledger_size);
+  ledger.set("size", ledger_size).set("synced", ledger_synced);
+  ledger.set("boot", ledger_boot);
   json.set("ledger", std::move(ledger));
   return json;
 }

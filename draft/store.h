@@ -43,13 +43,15 @@ struct Draft {
   uint64_t workspace_ino = 0;
   int64_t workspace_born_ns = 0;
   DraftState state = DraftState::kOpen;
-  std::string created;       // RFC 3339
-  int64_t selected_ns = 0;   // when it was made current; 0: never
-  std::string forked_from;   // id, or ""
-  int64_t commands = 0;      // commands started so far
-  int64_t ledger_count = 0;  // entries of the ledger
-  std::string ledger_head;   // SHA-256 of the last one, hex
-  int64_t ledger_size = 0;   // bytes of the ledger that the head covers
+  std::string created;        // RFC 3339
+  int64_t selected_ns = 0;    // when it was made current; 0: never
+  std::string forked_from;    // id, or ""
+  int64_t commands = 0;       // commands started so far
+  int64_t ledger_count = 0;   // entries of the ledger
+  std::string ledger_head;    // SHA-256 of the last one, hex
+  int64_t ledger_size = 0;    // bytes of the ledger that the head covers
+  int64_t ledger_synced = 0;  // entries that were on the disk for certain
+  std::string ledger_boot;    // of the machine's start in which the head is
 
   Json raw = Json::object();  // keys of a newer version are kept
 

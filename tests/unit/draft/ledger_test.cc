@@ -21,6 +21,24 @@ struct LedgerPlace : Place {
                                                "x"),
                             Sync::kNo));
   }
+  std::string draft_file() const {
+    return "state/drafts/" + draft.id + "/draft.json";
+  }
+  // The machine was started again since the last entry.
+  void restart() {
+    std::string text = read(draft_file());
+    size_t at = text.find("\"boot\": \"");
+    REQUIRE(at != std::string::npos);
+    text[at + 9] = text[at + 9] == '0' ? '1' : '0';
+    write(draft_file(), text);
+  }
+  // All but the first lines are gone.
+  void keep_lines(int count) {
+    std::string text = read(file);
+    size_t at = 0;
+    for (int i = 0; i < count; ++i) at = text.find('\n', at) + 1;
+    write(file, text.substr(0, at));
+  }
   Draft draft;
   std::string file;
   Ledger ledger;
@@ -125,18 +143,80 @@ TEST_CASE("a changed last entry is found behind one that chains from it") {
   // The next append goes on, and its entry tells.
   place.add(1);
   verdict = place.ledger.verify().value();
-  CHECK(verdict.note == "entry 5: entry 3 is not the one that was recorded");
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.problem == "entry 5: entry 3 is not the one that was recorded");
 }
 
-TEST_CASE("entries that were lost are told after the next append as well") {
+TEST_CASE("entries that were taken off are missed after the next append too") {
   LedgerPlace place;
   place.add(4);
-  std::string text = place.read(place.file);
-  place.write(place.file, text.substr(0, text.find('\n') + 1));
+  place.keep_lines(1);
   place.add(2);
   auto verdict = place.ledger.verify().value();
+  CHECK_FALSE(verdict.ok);
   CHECK(verdict.entries == 3);
-  CHECK(verdict.note == "entry 2: 3 entries lost with the end of the file");
+  CHECK(verdict.problem ==
+        "entry 2: entries 2 to 4 had been taken off the end");
+}
+
+TEST_CASE("entries that went with the machine's power are no damage") {
+  LedgerPlace place;
+  REQUIRE(place.ledger.append("approve", Json::object(), Sync::kYes));
+  place.add(3);
+  const std::string lost =
+      "entries 3 to 4 had not reached the disk when the machine went down, and "
+      "went with it";
+  SECTION("they are not there") { place.keep_lines(2); }
+  SECTION("the second is torn and the third came whole") {
+    std::string text = place.read(place.file);
+    size_t at = text.find("\"n\":3") - 1;
+    for (size_t i = 0; i < 40; ++i) text[at + i] = '\0';
+    place.write(place.file, text);
+  }
+  // While the machine runs nothing can be lost.
+  CHECK_FALSE(place.ledger.verify()->ok);
+  place.restart();
+  auto verdict = place.ledger.verify().value();
+  INFO(verdict.problem);
+  CHECK(verdict.ok);
+  CHECK(verdict.entries == 2);
+  CHECK(verdict.lost == 2);
+  CHECK(verdict.note == lost);
+  // The record goes on, and says so for good.
+  place.add(2);
+  verdict = place.ledger.verify().value();
+  CHECK(verdict.ok);
+  CHECK(verdict.entries == 4);
+  CHECK(verdict.lost == 0);
+  CHECK(verdict.note == "entry 3: " + lost);
+  // And is no excuse for what goes afterwards.
+  place.keep_lines(2);
+  CHECK_FALSE(place.ledger.verify()->ok);
+}
+
+TEST_CASE("what was synced is never taken for lost with the power") {
+  LedgerPlace place;
+  place.add(1);
+  REQUIRE(place.ledger.append("commit", Json::object(), Sync::kYes));
+  place.add(1);
+  SECTION("taken off") { place.keep_lines(1); }
+  SECTION("altered") {
+    std::string text = place.read(place.file);
+    text[text.find("commit")] = 'C';
+    place.write(place.file, text);
+  }
+  SECTION("the last one is another") {
+    auto entries = place.ledger.entries().value();
+    entries[2].set("mark", "another");
+    entries[2].set("sha256", ledger_hash(entries[2]));
+    std::string text;
+    for (const Json& entry : entries) text += entry.dump() + "\n";
+    place.write(place.file, text);
+  }
+  place.restart();
+  CHECK_FALSE(place.ledger.verify()->ok);
+  if (place.ledger.append("x", Json::object(), Sync::kNo))
+    CHECK_FALSE(place.ledger.verify()->ok);
 }
 
 TEST_CASE("a torn last line is cut off by the next append") {
