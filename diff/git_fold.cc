@@ -304,7 +304,15 @@ class Folder {
     for (const std::string& name : names_) {
       RefMove move{.name = name, .from = {}, .to = {}, .subjects = {}};
       move.from = sides_.target(Side::kBase, name);
-      if (!move.from && sides_.has_gone(name)) move.from = kGone;
+      if (sides_.has_gone(name)) {
+        // What an older packed-refs says is not where it was.
+        auto at = sides_.logged(name);
+        if (at || !move.from) move.from = at.value_or(std::string(kGone));
+        // Packed on both sides, and moved on none.
+        if (move.from == kGone && move.to &&
+            sides_.packed_since(name) == move.to)
+          continue;
+      }
       move.to = sides_.target(Side::kDraft, name);
       if (move.from == move.to) continue;  // packed, or written the same
       // The name's length, too: it may have spaces and newlines in it.

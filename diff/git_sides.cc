@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kSymbolic = 5;  // refs that name refs
 constexpr uint64_t kConfigLimit = 1u << 20;
+constexpr uint64_t kLogLimit = 16u << 20;
 
 bool is_directory(const std::optional<fs::NodeState>& state) {
   return state && state->type == fs::Type::kDir;
@@ -127,6 +128,31 @@ bool GitSides::has_gone(const std::string& name) const {
   const auto& seen = part->before;
   auto real = view_.real_state(part->path);
   return seen && seen->type == fs::Type::kFile && real && !*real;
+}
+
+std::optional<std::string> GitSides::packed_since(const std::string& name) {
+  if (!packed_since_) {
+    auto real = view_.real_state(common() / "packed-refs");
+    auto text = real ? text_of(*real, kPackedRefsLimit)
+                     : Result<std::string>(std::unexpected(real.error()));
+    auto refs = text ? parse_packed_refs(*text)
+                     : Result<Refs>(std::unexpected(text.error()));
+    packed_since_ = refs ? std::move(*refs) : Refs();
+  }
+  auto at = packed_since_->find(name);
+  return at != packed_since_->end() ? std::optional(at->second) : std::nullopt;
+}
+
+// "OLD NEW WHO WHEN\tWHAT\n" for each move.
+std::optional<std::string> GitSides::logged(const std::string& name) const {
+  auto text = read(Side::kBase, "logs/" + name, kLogLimit);
+  if (!text || !text->ends_with('\n')) return std::nullopt;
+  std::string_view last = *text;
+  last.remove_suffix(1);
+  last.remove_prefix(last.rfind('\n') + 1);  // npos + 1 is 0
+  last.remove_prefix(std::min(last.size(), last.find(' ') + 1));
+  std::string id(last.substr(0, last.find(' ')));
+  return is_git_id(id) ? std::optional(std::move(id)) : std::nullopt;
 }
 
 std::optional<std::string> GitSides::head(Side side) {

@@ -61,9 +61,13 @@ class GitSides {
   const Refs& packed(Side side);
   // 40 or 64 hex digits, "ref: NAME" or kUnreadableRef; none: no such ref.
   std::optional<std::string> target(Side side, const std::string& name);
-  // The draft saw a ref and packed it; the real one was deleted since, and
-  // nobody knows any more where it was. It is not one that the draft made.
+  // The draft saw a ref and packed it; the real one was packed or deleted
+  // since, and what it said was not kept. It is not one that the draft made.
   bool has_gone(const std::string& name) const;
+  // Where the real repository has it packed now.
+  std::optional<std::string> packed_since(const std::string& name);
+  // Where it was then by the base's own log of it.
+  std::optional<std::string> logged(const std::string& name) const;
   // The commit, through symbolic refs.
   std::optional<std::string> head(Side side);
   // Those that the draft has, relative to the git directory.
@@ -77,6 +81,7 @@ class GitSides {
   const RelPath directory_;
   std::map<std::string, const Change*> by_name_;
   std::optional<Refs> packed_[2];  // of the base, and of the draft's own
+  std::optional<Refs> packed_since_;
   std::vector<std::string> unreadable_;
 };
 
