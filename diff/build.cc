@@ -40,6 +40,7 @@ Change change_of(fs::RawChange raw) {
   change.after = std::move(raw.after);
   change.command = raw.command;
   change.drift = std::move(raw.drift);
+  change.follows = change.base_lost = raw.follows;
   change.detaches_links = raw.detaches_links;
   change.replaced = raw.replaced;
   change.too_deep = raw.too_deep;
@@ -195,6 +196,7 @@ bool is_lost(Change& change, std::optional<fs::NodeState>& state) {
 // the draft has not written to itself has no content without its base.
 bool lost_its_base(Change& change) {
   bool before = is_lost(change, change.before);
+  change.base_lost = change.base_lost || before;
   change.is_lost = change.is_lost || is_lost(change, change.after);
   return change.is_lost || before;
 }

@@ -85,6 +85,11 @@ struct Change {
   // What the draft wrote stood on bytes of the real tree that are gone: a
   // change, whatever it compares to.
   bool is_lost = false;
+  // What the draft saw of the base is gone from the real tree and was not kept:
+  // the hash of the old side is another's. Who decided before knows the true
+  // one (gate::as_decided).
+  bool base_lost = false;
+  bool follows = false;  // see fs::RawChange; base_lost then
   bool detaches_links = false;
   bool replaced = false;  // see fs::RawChange
   uint64_t too_deep = 0;  // see fs::RawChange

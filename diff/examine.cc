@@ -139,8 +139,10 @@ Status examine(Change& change, const ExamineContext& context) {
     old_text = TRY(load(change.before));
     new_text = TRY(load(change.after));
   }
-  change.content_changed =
-      sizes_differ || !has_both || !TRY(same_bytes(change, old_text, new_text));
+  // Against nothing, even nothing is new.
+  bool alone = change.base_lost && !change.follows && !change.is_lost;
+  change.content_changed = sizes_differ || !has_both || alone ||
+                           !TRY(same_bytes(change, old_text, new_text));
   if (!kind_of(change)) return {};
   std::optional<TextDiff> diff;
   if (!held_back && asked) {

@@ -65,6 +65,7 @@ class Normalizer {
     if (change.after) {
       note(slots_[change.path], change);
       slots_[change.path].replaced |= apart || change.replaced;
+      slots_[change.path].follows = change.follows && !apart;
       slots_[change.path].after = std::move(change.after);
     }
   }
@@ -115,6 +116,7 @@ class Normalizer {
     left_.erase(move.from->str());
     RawChange& slot = slots_[path];
     note(slot, move);
+    slot.follows = false;
     slot.after = std::move(move.after);
     RawChange& old = slots_[*move.from];
     note(old, move);
@@ -220,6 +222,7 @@ class Normalizer {
     moves_.erase(it);
     left_.erase(move.from->str());
     note(slots_[path], move);
+    slots_[path].follows = false;
     slots_[path].after = std::move(move.after);
     RawChange& old = slots_[*move.from];
     note(old, move);

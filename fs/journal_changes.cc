@@ -91,9 +91,36 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
   change.after = TRY_CTX(held_state(node, here ? &*change.before : nullptr,
                                     seen != nullptr && seen->blind),
                          path);
+  if (here)
+    TRY(follow_base(node, *origin, change, seen != nullptr && seen->blind));
   change.command = node.command;
   change.detaches_links = detaches(node);
   return change;
+}
+
+// What the draft did not take is the real tree's on both sides: neither content
+// nor attributes that somebody else changed are the draft's doing.
+Status JournalView::follow_base(const Held& node, const std::string& origin,
+                                RawChange& change, bool blind) const {
+  NodeState &before = *change.before, &after = *change.after;
+  if ((node.own & kOwnMode) == 0) {
+    after.mode = before.mode;
+    after.uid = before.uid;
+    after.gid = before.gid;
+  }
+  if (!node.is_file() || node.body || blind) return {};
+  auto now = TRY(stat_beneath(base_->get(), origin));
+  if (!now || !S_ISREG(now->mode)) return {};
+  const sys::Stat& then = *node.base;
+  if (identity_of(*now) == identity_of(then) &&
+      fingerprint_of(*now) == fingerprint_of(then))
+    return {};
+  change.follows = true;
+  change.drift = drift_text("modified", now->mtime);
+  before.content = after.content =
+      std::make_shared<RealContent>(base_, origin, *now);
+  before.size = after.size = now->size;
+  return {};
 }
 
 Status JournalView::add_node(const Held& node, Found& found, DeepPaths& deep,
@@ -156,6 +183,7 @@ Status JournalView::add_deleted(const std::string& path, const Deleted& deleted,
 
 Status JournalView::note_drift(RawChange& change, const Left& left,
                                const Seen& seen) const {
+  if (change.follows) return {};  // told already
   const RelPath& at = change.from ? *change.from : change.path;
   auto now = seen.now && seen.path == at.str()
                  ? seen.now

@@ -117,6 +117,8 @@ class JournalView : public DraftView {
   Result<RawChange> change_at(const Held& node, size_t link,
                               const std::string& path,
                               Seen* seen = nullptr) const;
+  Status follow_base(const Held& node, const std::string& origin,
+                     RawChange& change, bool blind) const;
   Status add_node(const Held& node, Found& found, DeepPaths& deep,
                   PathSum& sum) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,

@@ -91,6 +91,9 @@ struct RawChange {
   // The lower file has more links than the names that the draft has seen: a
   // commit of this change detaches it from the others.
   bool detaches_links = false;
+  // A file without content of its own whose base is another by now: both sides
+  // have the content that stands there, for what the draft saw was not kept.
+  bool follows = false;
   // `before` and `after` are two nodes: one was put in the place of the other.
   bool replaced = false;
   // A directory whose path is too long for what lies beneath it to be told: how

@@ -20,6 +20,13 @@ Result<diff::Change> hashed(const diff::Change& change) {
   return copy;
 }
 
+// Where the draft has no content of its own, the new side is the old one.
+diff::Change with_base_of(diff::Change change, const Decision& decision) {
+  if (decision.base) change.old_sha256 = decision.base;
+  if (change.follows) change.new_sha256 = decision.base;
+  return change;
+}
+
 Result<Decision> decision_on(const diff::Change& change, Verdict verdict,
                              const Signature& by) {
   diff::Change full = TRY(hashed(change));
@@ -180,14 +187,23 @@ std::string_view name_of(Decided decided) {
   return "none";
 }
 
+Result<std::optional<diff::Change>> as_decided(const diff::Change& change,
+                                               const Decision& decision) {
+  diff::Change full = TRY(hashed(change));
+  if (diff::change_digest(full) == decision.change) return full;
+  if (!change.base_lost) return std::nullopt;
+  full = with_base_of(std::move(full), decision);
+  if (diff::change_digest(full) == decision.change) return full;
+  return std::nullopt;
+}
+
 Result<Opinion> opinion(const Plan& plan, const diff::Change& change) {
   const Decision* decision = plan.find(change.path);
   if (decision != nullptr && !decision->edits.empty())
     return opinion_on_parts(plan, *decision, change);
   Opinion opinion;
   if (decision != nullptr) {
-    diff::Change full = TRY(hashed(change));
-    if (diff::change_digest(full) == decision->change) {
+    if (TRY(as_decided(change, *decision))) {
       opinion.approves = decision->verdict == Verdict::kApproved;
       opinion.decided =
           opinion.approves ? Decided::kApproved : Decided::kRejected;

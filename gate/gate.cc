@@ -122,12 +122,12 @@ Result<CommitResult> commit(const CommitRequest& request) {
   Selection selection = TRY(select_items(*request.plan, *request.set));
   if (selection.approved.empty())
     return fail(Code::kDeclined, "nothing is approved");
-  diff::ChangeSet merged;
+  Merges merges;
   std::string merge_text;
   if (request.merge) {
-    merged = TRY(merge_drifted(disk_of(request.ground), request.ground.root,
+    merges = TRY(merge_drifted(disk_of(request.ground), request.ground.root,
                                selection.items, *request.set));
-    merge_text = "sha256:" + hex(TRY(merge_digest(merged)));
+    merge_text = "sha256:" + hex(TRY(merge_digest(merges.changes)));
     if (request.merge_digest && *request.merge_digest != merge_text)
       return fail(Code::kDrift,
                   "what a merge makes of the real files is not what was shown");
@@ -153,7 +153,9 @@ Result<CommitResult> commit(const CommitRequest& request) {
   for (const GitRule& rule : rules)
     for (const std::string& note : rule.notes()) result.notes.push_back(note);
   result.approved = std::move(selection.approved);
-  result.merged = std::move(merged);
+  result.merged = std::move(merges.changes);
+  for (std::string& note : merges.notes)
+    result.notes.push_back(std::move(note));
   if (!result.merged.changes.empty()) result.merge_digest = merge_text;
   result.notes.insert(result.notes.begin(), selection.notes.begin(),
                       selection.notes.end());

@@ -3,6 +3,8 @@
 
 #include <git2.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/escape.h"
@@ -10,6 +12,8 @@
 #include "diff/content_hash.h"
 #include "diff/git_library.h"
 #include "diff/hunks.h"
+#include "fs/beneath.h"
+#include "gate/merge_nodes.h"
 #include "gate/name_in.h"
 #include "gate/verify.h"
 #include "snapshot/content_digest.h"
@@ -31,45 +35,288 @@ git_merge_file_input input_of(std::string_view text) {
   return input;
 }
 
-struct Real {
-  fs::NodeState state;
-  std::string text;
+// Content that a person is shown may not change while he looks.
+void keep_text(fs::NodeState& state, std::string text) {
+  state.size = text.size();
+  state.content = snapshot::memory_content(std::move(text));
+}
+
+class Merger {
+ public:
+  Merger(const Disk& disk, int root, std::vector<Item> items,
+         const diff::ChangeSet& set)
+      : disk_(disk), root_(root), items_(std::move(items)), set_(set) {}
+
+  Result<Merges> run(std::vector<Item>& items) {
+    Verified verified = TRY(verify_base(disk_, root_, items_));
+    std::map<size_t, std::vector<Drift>> drifted;
+    for (Drift& drift : verified.drifts)
+      drifted[drift.item].push_back(std::move(drift));
+    for (auto& [index, drifts] : drifted) {
+      drift_ = &drifts.front();
+      TRY_CTX(merge(index, drifts), quote_name(shown_path(items_[index].path)));
+    }
+    if (!conflicts_.empty()) return std::unexpected(drift_error(conflicts_));
+    follow_links();
+    items.clear();
+    for (size_t i = 0; i < items_.size(); ++i)
+      if (!gone_.contains(i)) items.push_back(std::move(items_[i]));
+    add_left_places(items);
+    return std::move(merges_);
+  }
+
+ private:
+  using MaybeStanding = std::optional<Standing>;
+
+  // No answer: what drifted, and what stands against it.
+  Status refuse(std::string_view why) {
+    conflicts_.push_back(
+        {drift_->path, drift_->item, fmt::format("{}, {}", drift_->what, why)});
+    return {};
+  }
+
+  Result<MaybeStanding> look(const RelPath& path) const {
+    auto dir = disk_.open_dir(root_, path.parent());
+    if (!dir && fs::is_absence(dir.error())) return std::nullopt;
+    if (!dir) return std::unexpected(std::move(dir.error()));
+    return disk_.look(dir->get(), name_in(path), true);
+  }
+
+  Status merge(size_t index, const std::vector<Drift>& drifts) {
+    Item& item = items_[index];
+    MaybeStanding real, there;
+    if (item.old) real = TRY(look(item.base_path()));
+    if (item.from || !item.old) there = TRY(look(item.path));
+    // What is held would then take the real edits back.
+    if (item.rest_held)
+      return refuse("and was not approved whole: cannot be merged");
+    if (item.stays()) return follow_stay(index, real);
+    if (is_done(item, item.from || !item.old ? there : real, real))
+      return settle(item, there ? there : real);
+    if (!item.old) return refuse("and is not what the draft has there");
+    if (!real) return refuse("and the draft changed it");
+    if (difference(*item.old, real->node).empty() || drifts.size() > 1) {
+      conflicts_.insert(conflicts_.end(), drifts.begin(), drifts.end());
+      return {};
+    }
+    if (!item.fresh) return refuse("and the draft removes it");
+    if (item.fresh->type != item.old->type)
+      return refuse(fmt::format("and is a {} in the draft",
+                                fs::name_of(item.fresh->type)));
+    if (real->node.type != item.old->type)
+      return refuse("and the draft changed it");
+    return merge_sides(item, *real);
+  }
+
+  // The real tree has what the draft wants.
+  static bool is_done(const Item& item, const MaybeStanding& at_path,
+                      const MaybeStanding& at_base) {
+    if (!item.fresh) return !at_base;
+    if (item.from && at_base) return false;
+    return at_path && difference(*item.fresh, at_path->node).empty();
+  }
+
+  // Nothing is to be done but to tell the draft.
+  Status settle(Item& item, const MaybeStanding& there) {
+    merges_.notes.push_back(quote_name(shown_path(item.path)) +
+                            " is in the real tree as in the draft already");
+    if (item.from) left_.push_back(*item.from);
+    item.from.reset();
+    item.content.reset();
+    item.detach = false;
+    item.old = item.fresh ? std::optional(there->node) : std::nullopt;
+    item.fresh = item.old;
+    return {};
+  }
+
+  // It is there for others to be links of: these are links of what it is now,
+  // or, when it is gone, files of their own.
+  Status follow_stay(size_t index, const MaybeStanding& real) {
+    Item& item = items_[index];
+    if (!real || real->node.type != item.old->type) {
+      gone_.insert(index);
+      return {};
+    }
+    auto state = TRY(fs::state_beneath(root_, item.path));
+    if (state) item.content = state->content;
+    became_[index] = *item.fresh;
+    item.old = item.fresh = real->node;
+    return {};
+  }
+
+  Status merge_sides(Item& item, const Standing& real) {
+    const Node draft = *item.fresh;
+    const Sides sides{.base = *item.old, .real = real.node, .draft = draft};
+    auto state = TRY(fs::state_beneath(root_, item.base_path()));
+    if (!state) return refuse("and cannot be read for a merge");
+    Node merged = draft;
+    if (std::string why = merge_attributes(sides, merged); !why.empty())
+      return refuse("and " + why);
+    const Whose whose = content_of(sides);
+    if (whose == Whose::kBoth) {
+      std::string why = TRY(merge_content(item, real, *state, merged));
+      if (!why.empty()) return refuse(why);
+    } else if (whose == Whose::kReal) {
+      merged.size = real.node.size;
+      merged.mtime = real.node.mtime;
+      merged.target = real.node.target;
+      merged.rdev = real.node.rdev;
+      merged.sha256 = real.node.sha256;
+      item.content = state->content;
+    }
+    became_[static_cast<size_t>(&item - items_.data())] = draft;
+    item.old = real.node;
+    item.fresh = std::move(merged);
+    show(item, std::move(*state));
+    return {};
+  }
+
+  // Both sides wrote to it. Why there is no answer, or "".
+  Result<std::string> merge_content(Item& item, const Standing& real,
+                                    fs::NodeState& state, Node& merged) {
+    if (!item.fresh->is_file()) return "and the draft changed it, too";
+    const diff::Change* change = set_.find(item.path);
+    if (change == nullptr || !change->before || !change->before->content ||
+        change->base_lost)
+      return "and the draft changed it, too: what it was before was not kept";
+    const uint64_t largest = std::max({change->before->content->size(),
+                                       real.node.size, item.content->size()});
+    if (largest > kMergeLimit)
+      return "and the draft changed it, too: it is too large for a merge of "
+             "lines";
+    auto base = diff::read_content(*change->before->content, kMergeLimit);
+    auto mine = diff::read_content(*state.content, kMergeLimit);
+    auto theirs = diff::read_content(*item.content, kMergeLimit);
+    if (!base || !mine || !theirs || sha256(*base) != *item.old->sha256 ||
+        sha256(*mine) != *real.node.sha256)
+      return "and cannot be read for a merge";
+    if (is_binary(*base) || is_binary(*mine) || is_binary(*theirs))
+      return "and the draft changed it, too: it has no lines to merge";
+    auto text = TRY(merge_texts(*base, *mine, *theirs));
+    if (!text) return "and conflicts with the draft in the same lines";
+    keep_text(state, std::move(*mine));
+    merged.sha256 = sha256(*text);
+    merged.size = text->size();
+    item.content = snapshot::memory_content(std::move(*text));
+    return "";
+  }
+
+  // From the real thing to what is made of it.
+  void show(const Item& item, fs::NodeState real) {
+    diff::Change change;
+    change.path = item.path;
+    if (!item.fresh->is_dir()) change.from = item.from;
+    fs::NodeState& after = change.after.emplace(real);
+    after.mode = item.fresh->mode;
+    after.uid = item.fresh->uid;
+    after.gid = item.fresh->gid;
+    after.xattrs = item.fresh->xattrs;
+    after.target = item.fresh->target;
+    change.content_changed = !same_content(*item.old, *item.fresh);
+    if (change.content_changed) {
+      after.content = item.content;
+      after.size = item.fresh->size;
+    }
+    change.mode_changed = !same_attributes(*item.old, *item.fresh);
+    change.kind = change.from              ? diff::Kind::kRenamed
+                  : change.content_changed ? diff::Kind::kModified
+                                           : diff::Kind::kMode;
+    change.old_sha256 = item.old->sha256;
+    change.new_sha256 = item.fresh->sha256;
+    change.before = std::move(real);
+    merges_.changes.changes.push_back(std::move(change));
+  }
+
+  // New names of a file that was merged, or is another by now, are names of
+  // that one.
+  void follow_links() {
+    std::map<RelPath, size_t> merged;  // group -> item
+    auto group_of = [](const Item& item) {
+      return item.link_to ? *item.link_to : item.path;
+    };
+    for (const auto& [index, draft] : became_)
+      merged.emplace(group_of(items_[index]), index);
+    for (Item& item : items_) {
+      auto found = merged.find(group_of(item));
+      if (found == merged.end() || item.old || !item.fresh) continue;
+      const Item& whose = items_[found->second];
+      const Node& draft = became_.at(found->second);
+      if (&whose == &item || !same_content(draft, *item.fresh) ||
+          !same_attributes(draft, *item.fresh))
+        continue;
+      if (!same_content(draft, *whose.fresh)) show_new_name(item, whose);
+      item.fresh = whose.fresh;
+      item.content = whose.content;
+    }
+  }
+
+  void show_new_name(const Item& item, const Item& whose) {
+    diff::Change change;
+    change.path = item.path;
+    change.kind = diff::Kind::kAdded;
+    change.content_changed = true;
+    fs::NodeState& after = change.after.emplace();
+    after.type = whose.fresh->type;
+    after.mode = whose.fresh->mode;
+    after.uid = whose.fresh->uid;
+    after.gid = whose.fresh->gid;
+    after.mtime = whose.fresh->mtime;
+    after.size = whose.fresh->size;
+    after.target = whose.fresh->target;
+    after.xattrs = whose.fresh->xattrs;
+    after.content = whose.content;
+    change.new_sha256 = whose.fresh->sha256;
+    merges_.changes.changes.push_back(std::move(change));
+  }
+
+  // Where a move of both sides came from: the draft is told that nothing is
+  // there.
+  void add_left_places(std::vector<Item>& items) const {
+    std::set<RelPath> places;
+    for (const Item& item : items) places.insert(item.path);
+    for (const RelPath& path : left_) {
+      if (places.contains(path)) continue;
+      Item item;
+      item.path = path;
+      items.push_back(std::move(item));
+    }
+  }
+
+  const Disk& disk_;
+  int root_;
+  std::vector<Item> items_;
+  const diff::ChangeSet& set_;
+  const Drift* drift_ = nullptr;  // of the item that is looked at
+  std::vector<Drift> conflicts_;
+  std::set<size_t> gone_;
+  std::vector<RelPath> left_;
+  std::map<size_t, Node> became_;  // items that are another now: the draft's
+  Merges merges_;
 };
 
-Result<Real> real_file(int root, const RelPath& path) {
-  auto state = TRY(fs::state_beneath(root, path));
-  if (!state || !state->content)
-    return fail(Code::kDrift, "{} is gone", quote_name(shown_path(path)));
-  std::string text = TRY(diff::read_content(*state->content, kMergeLimit));
-  state->content = snapshot::memory_content(text);
-  state->size = text.size();
-  return Real{std::move(*state), std::move(text)};
+void put_side(Sha256& hash, const std::optional<fs::NodeState>& state,
+              const std::optional<Sha256Digest>& content) {
+  if (!state) {
+    hash.update("absent\n");
+    return;
+  }
+  hash.update(fmt::format("{} {:o} {}:{} {} {} {}\n", fs::name_of(state->type),
+                          state->mode, state->uid, state->gid,
+                          content ? hex(*content) : "-", state->target.size(),
+                          state->xattrs.size()));
+  hash.update(state->target);
+  for (const auto& [name, value] : state->xattrs) {
+    hash.update(fmt::format("{} {}\n", name.size(), value.size()));
+    hash.update(name);
+    hash.update(value);
+  }
 }
 
-diff::Change change_of(const Item& item, fs::NodeState real) {
-  diff::Change change;
-  change.path = item.path;
-  change.after = real;
-  change.after->content = item.content;
-  change.after->size = item.content->size();
-  change.after->mode = item.fresh->mode;
-  change.mode_changed = real.mode != item.fresh->mode;
-  change.content_changed = true;
-  change.before = std::move(real);
-  return change;
-}
-
-// Base text: what the change set has as the old side.
-Result<std::string> base_text(const diff::ChangeSet& set, const Item& item) {
-  const diff::Change* change = set.find(item.path);
-  if (change == nullptr || !change->before || !change->before->content)
-    return fail(Code::kUnsupported, "no base");
-  return diff::read_content(*change->before->content, kMergeLimit);
-}
-
-bool can_merge(const Item& item, const Standing& now) {
-  return item.old && item.fresh && !item.from && item.old->is_file() &&
-         item.fresh->is_file() && item.content && now.node.is_file();
+Status fill_digest(const std::optional<fs::NodeState>& state,
+                   std::optional<Sha256Digest>& digest) {
+  if (state && state->content && !digest)
+    digest = TRY(snapshot::content_digest(*state->content));
+  return {};
 }
 
 }  // namespace
@@ -93,80 +340,24 @@ Result<std::optional<std::string>> merge_texts(std::string_view base,
   return merged;
 }
 
-Result<diff::ChangeSet> merge_drifted(const Disk& disk, int root,
-                                      std::vector<Item>& items,
-                                      const diff::ChangeSet& set) {
-  std::vector<Item> copy = items;
-  Verified verified = TRY(verify_base(disk, root, copy));
-  diff::ChangeSet merged;
-  std::vector<Drift> conflicts;
-  std::set<size_t> gone;
-  for (const Drift& drift : verified.drifts) {
-    Item& item = copy[drift.item];
-    auto refuse = [&](std::string why) {
-      conflicts.push_back({drift.path, drift.item, std::move(why)});
-    };
-    // What was to be a link of it is a file of its own then.
-    if (item.stays()) {
-      gone.insert(drift.item);
-      continue;
-    }
-    auto dir = disk.open_dir(root, item.path.parent());
-    std::optional<Standing> now;
-    if (dir) now = TRY(disk.look(dir->get(), name_in(item.path), true));
-    // What is held would then take the real edits back.
-    if (item.rest_held) {
-      refuse(drift.what + ", and was not approved whole: cannot be merged");
-      continue;
-    }
-    if (!now || !can_merge(item, *now)) {
-      refuse(drift.what + ", and cannot be merged");
-      continue;
-    }
-    auto base = base_text(set, item);
-    auto mine = real_file(root, item.path);
-    auto theirs = diff::read_content(*item.content, kMergeLimit);
-    if (!base || !mine || !theirs || sha256(mine->text) != *now->node.sha256) {
-      refuse(drift.what + ", and cannot be read for a merge");
-      continue;
-    }
-    auto text = TRY(merge_texts(*base, mine->text, *theirs));
-    if (!text) {
-      refuse("conflicts with the draft in the same lines");
-      continue;
-    }
-    // The draft's attributes where it changed them, else those of the real
-    // file.
-    if (same_attributes(*item.old, *item.fresh)) {
-      item.fresh->mode = now->node.mode;
-      item.fresh->uid = now->node.uid;
-      item.fresh->gid = now->node.gid;
-      item.fresh->xattrs = now->node.xattrs;
-    }
-    item.old = now->node;
-    item.fresh->sha256 = sha256(*text);
-    item.fresh->size = text->size();
-    item.content = snapshot::memory_content(std::move(*text));
-    merged.changes.push_back(change_of(item, std::move(mine->state)));
-  }
-  if (!conflicts.empty()) return std::unexpected(drift_error(conflicts));
-  items.clear();
-  for (size_t i = 0; i < copy.size(); ++i)
-    if (!gone.contains(i)) items.push_back(std::move(copy[i]));
-  return merged;
+Result<Merges> merge_drifted(const Disk& disk, int root,
+                             std::vector<Item>& items,
+                             const diff::ChangeSet& set) {
+  return Merger(disk, root, items, set).run(items);
 }
 
 Result<Sha256Digest> merge_digest(diff::ChangeSet& merges) {
   Sha256 hash;
-  hash.update("stoplog merge 1\n");
+  hash.update("stoplog merge 2\n");
   for (diff::Change& change : merges.changes) {
-    change.old_sha256 = TRY(snapshot::content_digest(*change.before->content));
-    change.new_sha256 = TRY(snapshot::content_digest(*change.after->content));
-    hash.update(fmt::format("{} {:o} {} {:o} {}\n", hex(*change.old_sha256),
-                            change.before->mode, hex(*change.new_sha256),
-                            change.after->mode, change.path.str().size()));
+    TRY(fill_digest(change.before, change.old_sha256));
+    TRY(fill_digest(change.after, change.new_sha256));
+    std::string from = change.from ? change.from->str() : "";
+    hash.update(fmt::format("{} {}\n", from.size(), change.path.str().size()));
+    hash.update(from);
     hash.update(change.path.str());
-    hash.update("\n");
+    put_side(hash, change.before, change.old_sha256);
+    put_side(hash, change.after, change.new_sha256);
   }
   return hash.finish();
 }

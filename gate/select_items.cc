@@ -81,7 +81,8 @@ class Selector {
       return {};
     }
     bool whole = decision->edits.empty();
-    Item item = whole ? TRY(item_of(change)) : TRY(part_of(change, *decision));
+    Item item = whole ? TRY(item_of(*TRY(as_decided(change, *decision))))
+                      : TRY(part_of(change, *decision));
     if (!decision->confirmed) tame(item);
     taken_.insert(item.path);
     if (whole) whole_.insert(change.path);

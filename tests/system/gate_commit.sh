@@ -128,6 +128,113 @@ drift_and_merge() {
 }
 both_modes drift_and_merge
 
+# A change of name, mode or content in the draft, another of the same file in the
+# real tree: saved in place or by renaming over.
+merge_kinds() {
+  local f
+  for f in edited moved mode carried under; do seq 1 40 >"$f"; done
+  printf 'a\0b' >binary
+  touch -d '2001-02-03 04:05:06' edited moved mode carried under binary
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c '
+    mv edited edited2; sed "s/^30$/agent/" edited2 >/tmp/x; cat /tmp/x >edited2
+    mv moved moved2; chmod 755 mode binary; mv carried carried2; chmod 700 carried2
+    sed -i "s/^30$/agent/" under'
+  sl approve --all --danger >/dev/null
+  sed -i 's/^5$/person/' edited moved carried
+  sed 's/^5$/person/' mode >"$T/x" && cat "$T/x" >mode
+  printf 'c\0d' >binary
+  chmod 600 under
+  local before digest
+  before=$(listing)
+  # What was approved is that still; what drifted is named, with a time.
+  exits 3 sl commit 2>"$T/err"
+  for f in edited moved mode carried binary; do
+    grep -q "$f has other content now, since 20" "$T/err" || fail "$f: $(cat "$T/err")"
+  done
+  grep -q 'under has mode 0600 now' "$T/err" || fail "$(cat "$T/err")"
+  sl commit --merge --dry-run >"$T/out" 2>/dev/null
+  grep -q '^rename to moved2' "$T/out" && grep -q '^new mode 100755' "$T/out" &&
+    grep -qx '+agent' "$T/out" || fail "not shown: $(cat "$T/out")"
+  ! grep -q '^[-+]person' "$T/out" || fail 'the real edits are shown as the merge'
+  same "$before" "$(listing)" 'after a dry run'
+  digest=$(sed -n 's/^merge //p' "$T/out")
+  chmod 640 under
+  exits 3 sl commit --merge --digest "$digest" 2>/dev/null
+  chmod 600 under
+  sl commit --merge --digest "$digest" >/dev/null 2>&1
+  same 'person agent' "$(sed -n '5p;30p' edited2 | xargs)"
+  for f in moved2 carried2 mode; do same person "$(sed -n 5p "$f")"; done
+  same 'agent 600' "$(sed -n 30p under) $(stat -c %a under)"
+  same '644 700 755 755' "$(stat -c %a moved2 carried2 mode binary | xargs)"
+  same "$(printf 'c\0d' | sha256sum)" "$(sha256sum <binary)"
+  test ! -e edited && test ! -e moved && test ! -e carried
+  # The draft has what the real tree has.
+  same '' "$(sl status --json | jq -r '.changes[].path')"
+  same 'person agent person person' \
+    "$(sl run --quiet -- sh -c 'sed -n "5p;30p" edited2; sed -n 5p mode; sed -n 5p moved2' | xargs)"
+  sl undo >/dev/null
+  same "$before" "$(listing)" 'after the undo'
+  # One mode cannot be two.
+  sl discard -y >/dev/null
+  sl run --quiet -- sh -c 'chmod 755 under; echo more >>under'
+  sl approve --all
+  chmod 640 under
+  before=$(listing)
+  exits 3 sl commit --merge 2>"$T/err"
+  grep -q 'under has mode 0640 now, .*changed on both sides: 0640 in the real tree, 0755' \
+    "$T/err" || fail "$(cat "$T/err")"
+  same "$before" "$(listing)" 'after a conflict of modes'
+}
+both_modes merge_kinds
+
+# Nobody knows what the base of a file was that the draft has not read: who looks
+# again approves the draft's part over what is there now.
+approved_anew() {
+  seq 1 40 >text && seq 1 40 >gone
+  git add -A && git commit -qm more
+  sl run --quiet -- sh -c 'mv text moved; chmod 755 moved; rm gone'
+  sed -i 's/^5$/person/' text gone
+  sl diff >"$T/out"
+  ! grep -q person "$T/out" || fail "the real edit is shown as the draft's: $(cat "$T/out")"
+  same 'modified' "$(sl status --json | jq -r '.changes[] | select(.path == "moved").drift' | cut -d' ' -f1)"
+  sl approve moved >/dev/null
+  sl commit -y >/dev/null
+  same person "$(sed -n 5p moved)"
+  same gone "$(sl status --json | jq -r '.changes[].path')"
+}
+both_modes approved_anew
+
+# `git gc` runs by itself, on both sides: what one file said of a ref is gone then,
+# and its log says it still. A ref that the real repository moved is left.
+packed_on_both_sides() {
+  git branch topic && git branch theirs && git branch left
+  export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
+  sl run --quiet -- sh -c '
+    export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a
+    echo agent >>README.md; git commit -qam agent; git branch -qf topic main
+    git branch -qf left main; git branch new; git tag -m t v1; git gc -q'
+  git checkout -q theirs && git commit -q --allow-empty -m theirs && git checkout -q main
+  git branch -qf left theirs
+  git gc -q
+  sl approve --all --danger >/dev/null 2>&1
+  sl commit >"$T/out" 2>&1
+  same 'agent agent agent theirs theirs' \
+    "$(for ref in main topic new theirs left; do git log -1 --format=%s "$ref"; done | xargs)"
+  same v1 "$(git tag)"
+  grep -q 'refs/heads/left moved in the real repository' "$T/out" || fail "$(cat "$T/out")"
+  ! grep -q 'heads/main\|heads/topic' "$T/out" || fail "$(cat "$T/out")"
+  same '' "$(git status --porcelain)"
+  git fsck --strict >/dev/null 2>&1 || fail 'the repository is damaged'
+  git gc -q
+  sl undo >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+  same 'first first theirs theirs' \
+    "$(for ref in main topic theirs left; do git log -1 --format=%s "$ref"; done | xargs)"
+  same '' "$(git tag)$(git branch --list new)"
+  git fsck --strict >/dev/null 2>&1 || fail 'the repository is damaged by the undo'
+}
+both_modes packed_on_both_sides
+
 # A file deleted in a directory that moves with the same commit.
 moved_without_one() {
   mkdir -p deep/one && echo g >deep/one/gone && echo k >deep/one/kept
