@@ -87,7 +87,11 @@ Result<Standing> Disk::look_open(int fd, const sys::Stat& seen) const {
   TRY(step("read"));
   Standing standing{.node = {}, .stat = seen};
   fs::NodeState state = fs::plain_state(seen);
-  for (const std::string& name : TRY(sys::flistxattr(fd)))
+  auto names = sys::flistxattr(fd);
+  // Where there are none at all, as on sshfs.
+  if (!names && names.error().err() == EOPNOTSUPP)
+    names = std::vector<std::string>();
+  for (const std::string& name : TRY(std::move(names)))
     if (fs::is_kept_xattr(name))
       state.xattrs.emplace(name, TRY(sys::fgetxattr(fd, name)));
   Sha256Digest digest =

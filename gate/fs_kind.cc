@@ -5,12 +5,15 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
 
+#include "base/escape.h"
 #include "base/result.h"
 #include "base/sys_file.h"
+#include "base/sys_fuse.h"
 
 namespace stoplog::gate {
 namespace {
@@ -43,6 +46,18 @@ constexpr Row kRows[] = {
     {0x794c7630, "overlayfs", false, false},
 };
 
+// Which of all that are served through FUSE: what mounted it says "fuse.sshfs".
+std::string fuse_name(int fd) {
+  auto stat = sys::fstat(fd);
+  auto mounts = sys::list_mounts();
+  if (!stat || !mounts) return "FUSE";
+  for (const sys::MountEntry& mount : *mounts)
+    if (makedev(mount.major, mount.minor) == stat->dev &&
+        mount.type.starts_with("fuse."))
+      return fmt::format("FUSE, {}", escape(mount.type.substr(5)));
+  return "FUSE";
+}
+
 }  // namespace
 
 FsKind kind_of_type(long type) {
@@ -57,6 +72,7 @@ FsKind kind_of_dir(int fd) {
   struct statfs fs{};
   if (::fstatfs(fd, &fs) != 0) return {"unknown", false, false};
   FsKind kind = kind_of_type(static_cast<long>(fs.f_type));
+  if (kind.name == "FUSE") kind.name = fuse_name(fd);
   int flags = 0;
   // O_PATH descriptors know no ioctl.
   auto real = sys::openat(fd, ".", O_RDONLY | O_DIRECTORY);

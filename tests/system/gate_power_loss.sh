@@ -189,6 +189,48 @@ first_command() {
 }
 [ -n "${ONLY:-}" ] || (first_command)
 
+# The head of the record reaches the disk, and the entries that it counts do not:
+# nobody syncs those of commands. They are named as lost, and the record goes on;
+# what an approval synced is there, or the record is damaged.
+record_lost() {
+  local draft cut
+  T=$T/record
+  mkdir "$T"
+  begin_disk
+  mkdir "$T/m/state"
+  export XDG_STATE_HOME=$T/m/state
+  workspace "$T/m/w"
+  sl run --quiet -- sh -c 'echo new >new'
+  sl approve --all >/dev/null 2>&1
+  sync -f .
+  for cut in 1 2 3; do sl run --quiet -- true; done
+  draft=$(echo "$XDG_STATE_HOME"/stoplog/drafts/????????)
+  sync "$draft/draft.json"
+  read -r cut _ <<<"$(loss count "$T/log" "$(stat -c %s "$T/log")")"
+  end_daemons
+  cd "$T"
+  end_disk
+  loss make "$T/log" "$SIZE" "$T/image" "$cut" 0
+  mount -o loop "$T/image" "$T/m"
+  cd "$W"
+  # While the machine runs, nothing can have been lost.
+  exits 3 sl log --verify >/dev/null 2>&1
+  restart
+  sl log --verify >"$T/verify" 2>&1 || fail "$(cat "$T/verify")"
+  grep -q 'entries 3 to 5 had not reached the disk' "$T/verify" || fail "$(cat "$T/verify")"
+  same 3 "$(sl log --verify --json | jq .lost)"
+  sl approve --all >/dev/null 2>&1
+  prints 'entry 3: entries 3 to 5 had not reached the disk' sh -c '"$STOPLOG" log --verify 2>&1'
+  sed -i 2,3d "$draft/ledger.jsonl"
+  restart
+  exits 3 sl log --verify >/dev/null 2>&1
+  end_daemons
+  umount "$BOOT"
+  cd "$T"
+  umount "$T/m"
+}
+[ -n "${ONLY:-}" ] || (record_lost)
+
 # Cuts all over the commit (CUTS, 24 of each kind), each as it was written and
 # with losses.
 power_lost() {
