@@ -93,9 +93,9 @@ class Merger {
     if (item.stays()) return follow_stay(index, real);
     if (is_done(item, item.from || !item.old ? there : real, real))
       return settle(item, there ? there : real);
-    if (!item.old) return refuse("and is not what the draft has there");
-    if (!real) return refuse("and the draft changed it");
-    if (difference(*item.old, real->node).empty() || drifts.size() > 1) {
+    if (!item.old && there) return refuse("and is not what the draft has");
+    if (item.old && !real) return refuse("and the draft changed it");
+    if (!item.old || difference(*item.old, real->node).empty() || drifts.size() > 1) {
       conflicts_.insert(conflicts_.end(), drifts.begin(), drifts.end());
       return {};
     }

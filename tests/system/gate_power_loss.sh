@@ -9,7 +9,7 @@
 # the Nth of that system call out.
 # ctest: timeout 600
 . "$(dirname "$0")/lib.sh" || exit 1
-needs jq git python3 mkfs.ext4
+needs jq git python3 mkfs.ext4 strace
 needs_fuse
 [ "$(id -u)" -eq 0 ] || skip 'only root can mount'
 [ -n "${STOPLOG_TEST_INSIDE:-}" ] || skip 'no mount namespace for the disk'
@@ -30,22 +30,40 @@ end_disk() {
   umount "$T/dev"
   wait "$LOGDISK" || fail 'the disk failed'
 }
-# The commit or undo itself. Without a daemon all its syncs are its own.
+# Another program syncs a file of its own all the time: what a file system has
+# put off comes to the disk in the middle of the commit, in its own order.
+begin_neighbour() {
+  python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+while True:
+    os.pwrite(fd, os.urandom(8), 0)
+    os.fsync(fd)' "$T/m/neighbour" &
+  NEIGHBOUR=$!
+  eventually test -s "$T/m/neighbour"
+}
+end_neighbour() {
+  kill "$NEIGHBOUR"
+  wait "$NEIGHBOUR" 2>/dev/null || true
+}
+
+# The commit or undo itself, slow enough for the neighbour. Without a daemon all
+# its syncs are its own.
 commit_now() {
+  local how=(-e trace=renameat2 -e inject=renameat2:delay_enter=1500 -o /dev/null)
   local call n
-  if [ -z "${SYNC:-}" ]; then
-    sl "$1" >/dev/null 2>&1
-    return
+  if [ -n "${SYNC:-}" ]; then
+    end_daemons
+    read -r call n <<<"$SYNC"
+    if [ "$call" = list ]; then
+      how=(-y -e trace=fsync,fdatasync,syncfs -o "$n")
+    else
+      how+=(-e trace="renameat2,$call" -e inject="$call:retval=0:when=$n")
+    fi
   fi
-  end_daemons
-  read -r call n <<<"$SYNC"
-  if [ "$call" = list ]; then
-    strace -f -y -o "$n" -e trace=fsync,fdatasync,syncfs "$STOPLOG" "$1" \
-      >/dev/null 2>&1
-  else
-    strace -f -o /dev/null -e trace="$call" \
-      -e inject="$call:retval=0:when=$n" "$STOPLOG" "$1" >/dev/null 2>&1
-  fi
+  [ "${2:-}" = alone ] || begin_neighbour
+  strace -f "${how[@]}" "$STOPLOG" "$1" >/dev/null 2>&1
+  [ "${2:-}" = alone ] || end_neighbour
 }
 no_daemon() { [ -z "$(stoplog_pids)" ]; }
 end_daemons() {
@@ -251,16 +269,19 @@ power_lost() {
   echo "$3, $1, $2: entries $BEGIN to $END: $old old ($lost of them with losses in the draft), $new new, $told with losses in the record"
   [ "$old" -gt 0 ] && [ "$new" -gt 0 ] || fail 'only one side was seen'
 }
-# The state is on a disk that lost nothing, and knows of no commit under way.
+# The state is on a disk that lost nothing, and knows of no commit under way. The
+# neighbour would sync what the commit must.
 lost_after_commit() {
-  T=$T/after
+  if [ -n "${ONLY:-}" ] && [ "$ONLY" != 'on two disks' ]; then exit 0; fi
+  T=$T/on-two-disks
   mkdir "$T" "$T/state"
   export XDG_STATE_HOME=$T/state
   begin_disk
   workspace "$T/m/w"
   sync -f .
   sl run --quiet -- sh -c 'echo new >new; echo more >>README.md'
-  sl commit -a -y >/dev/null 2>&1
+  sl approve --all >/dev/null 2>&1
+  commit_now commit alone
   local cut end now
   read -r cut end <<<"$(loss count "$T/log" "$(stat -c %s "$T/log")")"
   now=$(listing)
@@ -275,7 +296,7 @@ lost_after_commit() {
   cd "$T"
   umount "$T/m"
 }
-[ -n "${ONLY:-}" ] || (lost_after_commit)
+(lost_after_commit)
 (power_lost beside synced commit)
 (power_lost elsewhere synced commit)
 (power_lost beside unsynced commit)

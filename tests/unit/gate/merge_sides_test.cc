@@ -203,7 +203,7 @@ TEST_CASE("what has no clean answer is not merged and says why") {
     put(desk.draft + "/new", "agent\n");
     desk.approve_what_is();
     put(desk.ws + "/new", "person\n");
-    desk.refuse("and is not what the draft has there");
+    desk.refuse("and is not what the draft has");
   }
   SECTION("moved to where somebody made a file") {
     std::filesystem::rename(desk.draft + "/f", desk.draft + "/new");
