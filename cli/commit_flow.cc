@@ -51,6 +51,7 @@ gate::ApproveRequest everything(const Flow& flow) {
           .danger = flow.choice.danger,
           .include_ignored = flow.policy.ignored.value == "commit",
           .keep_rejected = true,
+          .renew = flow.policy.max_age.value.has_value(),
           .by = signature(flow.set)};
 }
 

@@ -415,6 +415,9 @@ policies() {
   exits 3 sl commit 2>"$T/err"
   grep -q 'y was approved .* ago' "$T/err" || fail "$(cat "$T/err")"
   test ! -e y
+  # -a approves what was approved before as of now.
+  sl commit -a -y --dry-run >/dev/null
+  test ! -e y
   printf '[gate]\nmax_age = "24h"\n' >"$config"
   sl approve y
   sl commit >/dev/null
