@@ -76,6 +76,8 @@ bool JournalView::detaches(const Held& node) const {
 Result<RawChange> JournalView::change_at(const Held& node, size_t link,
                                          const std::string& path,
                                          Seen* seen) const {
+  Seen own;
+  if (seen == nullptr) seen = &own;
   RawChange change;
   change.path = TRY(RelPath::parse(path));
   auto origin = state_.base_path(node.links[link]);
@@ -88,11 +90,9 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
     if (*origin != path) change.from = TRY(RelPath::parse(*origin));
   }
   bool here = change.before && origin == state_.origin_of(node);
-  change.after = TRY_CTX(held_state(node, here ? &*change.before : nullptr,
-                                    seen != nullptr && seen->blind),
-                         path);
-  if (here)
-    TRY(follow_base(node, *origin, change, seen != nullptr && seen->blind));
+  change.after = TRY_CTX(
+      held_state(node, here ? &*change.before : nullptr, seen->blind), path);
+  if (here) TRY(follow_base(node, *origin, change, *seen));
   change.command = node.command;
   change.detaches_links = detaches(node);
   return change;
@@ -101,15 +101,17 @@ Result<RawChange> JournalView::change_at(const Held& node, size_t link,
 // What the draft did not take is the real tree's on both sides: neither content
 // nor attributes that somebody else changed are the draft's doing.
 Status JournalView::follow_base(const Held& node, const std::string& origin,
-                                RawChange& change, bool blind) const {
+                                RawChange& change, const Seen& seen) const {
   NodeState &before = *change.before, &after = *change.after;
   if ((node.own & kOwnMode) == 0) {
     after.mode = before.mode;
     after.uid = before.uid;
     after.gid = before.gid;
   }
-  if (!node.is_file() || node.body || blind) return {};
-  auto now = TRY(stat_beneath(base_->get(), origin));
+  if (!node.is_file() || node.body || seen.blind) return {};
+  auto now = seen.now && seen.path == origin
+                 ? seen.now
+                 : TRY(stat_beneath(base_->get(), origin));
   if (!now || !S_ISREG(now->mode)) return {};
   const sys::Stat& then = *node.base;
   if (identity_of(*now) == identity_of(then) &&

@@ -118,7 +118,7 @@ class JournalView : public DraftView {
                               const std::string& path,
                               Seen* seen = nullptr) const;
   Status follow_base(const Held& node, const std::string& origin,
-                     RawChange& change, bool blind) const;
+                     RawChange& change, const Seen& seen) const;
   Status add_node(const Held& node, Found& found, DeepPaths& deep,
                   PathSum& sum) const;
   Status add_deleted(const std::string& path, const Deleted& deleted,

@@ -49,7 +49,7 @@ struct Decision {
   Verdict verdict = Verdict::kApproved;
   // Of the change as it was decided on: diff/canonical.h, change_digest().
   Sha256Digest change{};
-  std::optional<Sha256Digest> base, fresh;  // content, for people
+  std::optional<Sha256Digest> base, fresh;  // content, see as_decided()
   // Empty: the whole change. Else the parts decided on, `verdict` unused.
   std::vector<EditDecision> edits;
   // The person named this very path, or said --danger: dangers, setuid bits

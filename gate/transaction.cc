@@ -249,6 +249,9 @@ class Transaction {
       case EROFS:
         return "all is as before; it is on a file system that is mounted "
                "read-only";
+      case EBUSY:
+        return "all is as before; where a file system is mounted nothing can "
+               "be moved or removed";
       case ENOSPC:
       case EDQUOT:
         return "all is as before; a commit needs room for the new files beside "

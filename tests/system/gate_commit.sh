@@ -202,6 +202,14 @@ approved_anew() {
   sl commit -y >/dev/null
   same person "$(sed -n 5p moved)"
   same gone "$(sl status --json | jq -r '.changes[].path')"
+  # A deletion that was approved is named with what became of the file.
+  sl approve gone >/dev/null
+  sed -i 's/^6$/again/' gone
+  exits 3 sl commit 2>"$T/err"
+  grep -q 'gone has other content now, since 20' "$T/err" || fail "$(cat "$T/err")"
+  exits 3 sl commit --merge 2>"$T/err"
+  grep -q 'gone has .*, and the draft removes it' "$T/err" || fail "$(cat "$T/err")"
+  same again "$(sed -n 6p gone)"
 }
 both_modes approved_anew
 
@@ -592,6 +600,29 @@ back_past_a_link() {
   same 'text text' "$(echo $(cat b linked))"
 }
 both_modes back_past_a_link
+
+# A directory on which a file system is mounted cannot go: said so, with nothing done.
+mounted_beneath() {
+  [ "$MODE" = root ] && [ -n "${STOPLOG_TEST_INSIDE:-}" ] || return 0
+  mkdir sub
+  mount -t tmpfs stoplog-test sub
+  echo a >sub/a
+  sl run --quiet -- sh -c 'echo b >sub/a; echo n >n'
+  sl commit -a -y >/dev/null
+  same 'b n' "$(cat sub/a n | xargs)"
+  sl run --quiet -- sh -c 'rm -r sub; echo more >>n'
+  exits 6 sl commit -a -y --danger 2>"$T/err"
+  grep -q 'sub: Device or resource busy' "$T/err" || fail "$(cat "$T/err")"
+  grep -q '^hint: .*mounted' "$T/err" || fail "no hint: $(cat "$T/err")"
+  same 'b n' "$(cat sub/a n | xargs)"
+  sl discard -y >/dev/null
+  sl run --quiet -- mv sub/a here
+  exits 5 sl commit -a -y 2>"$T/err"
+  grep -q 'sub/a cannot move to here: another file system' "$T/err" || fail "$(cat "$T/err")"
+  same b "$(cat sub/a)"
+  test -z "$(find . -name '.stoplog*')" || fail 'a temporary file remains'
+}
+both_modes mounted_beneath
 
 # A directory that its owner made read-only stops a commit, whole.
 read_only_directory() {
