@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -9,15 +10,17 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupted.h"
+#include "cli/log_commits.h"
 #include "cli/words.h"
 #include "draft/begun.h"
 #include "draft/ledger.h"
+#include "draft/report.h"
 
 namespace stoplog::cli {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"verify"}, {"json"}, {"no-pager"}, {"n", 'n', "N"}};
+    {"commits"}, {"verify"}, {"json"}, {"no-pager"}, {"n", 'n', "N"}};
 
 std::vector<std::string> strings(const Json& list) {
   std::vector<std::string> out;
@@ -57,9 +60,14 @@ std::string describe_run(const Json& e) {
 std::string describe(const Json& e) {
   std::string kind = e.text("kind");
   if (kind == "run") return describe_run(e);
+  if (kind == "cut")
+    return fmt::format(
+        "@{:<3} its output: {} of {}", e.integer("command"),
+        print_size(static_cast<uint64_t>(e.integer("limit"))),
+        print_size(static_cast<uint64_t>(e.integer("measured"))));
   std::string out;
-  for (const char* key : {"mark", "name", "to", "from", "commit", "path",
-                          "reason", "message", "text", "count"}) {
+  for (const char* key : {"mark", "name", "to", "from", "commit", "undoes",
+                          "path", "reason", "message", "text", "count"}) {
     const Json& value = e[key];
     if (value.is_string() && !value.string().empty())
       out += (out.empty() ? "" : "  ") + escape(value.string());
@@ -75,6 +83,15 @@ std::string describe(const Json& e) {
         out += " " + escape(path.string());
   }
   return out;
+}
+
+// By command: runs that had ended before it was known that their output was
+// cut.
+Result<std::map<int64_t, Json>> cut_outputs(const draft::Ledger& ledger) {
+  std::map<int64_t, Json> cuts;
+  TRY(ledger.for_each_of(
+      "cut", [&](const Json& e) { cuts[e.integer("command")] = e; }));
+  return cuts;
 }
 
 std::string line_of(const Json& e) {
@@ -116,53 +133,107 @@ Result<std::optional<draft::Draft>> draft_of_log(Context& context) {
   return last;
 }
 
+// Entries one by one, as text or as JSON.
+class Printer {
+ public:
+  Printer(Context& context, const Args& args)
+      : out_(context.out), json_(args.has("json")) {
+    if (json_)
+      out_.write("{\"version\":1,\"entries\":[");
+    else if (!args.has("no-pager"))
+      out_.start_pager();
+  }
+  // False: nobody reads on.
+  bool print(const Json& e) {
+    if (!json_)
+      out_.write(line_of(e));
+    else
+      out_.write((std::exchange(first_, false) ? "" : ",") + e.dump());
+    return !out_.dead();
+  }
+  void end() {
+    if (json_) out_.write("]}\n");
+  }
+
+ private:
+  Output& out_;
+  bool json_ = false, first_ = true;
+};
+
+Result<int> print_commits(Context& context, const Args& args,
+                          std::vector<Json> entries,
+                          std::optional<uint64_t> last) {
+  if (last && entries.size() > *last)
+    entries.erase(entries.begin(), entries.end() - static_cast<long>(*last));
+  Printer printer(context, args);
+  for (const Json& e : entries)
+    if (!printer.print(e)) break;
+  printer.end();
+  return kDone;
+}
+
+// No draft at all: what was committed is told by the commits themselves.
+Result<int> log_without_draft(Context& context, const Args& args,
+                              std::optional<uint64_t> last) {
+  std::vector<Json> entries = TRY(commit_entries(context));
+  if (entries.empty() && !args.has("json")) {
+    context.out.note("no draft here: nothing was recorded");
+    context.out.hint(context.no_draft_hint());
+    return kDone;
+  }
+  if (!entries.empty())
+    context.out.note("no draft here; the workspace's commits:");
+  return print_commits(context, args, std::move(entries), last);
+}
+
+Result<int> log_of(Context& context, const Args& args,
+                   const draft::Draft& draft, const draft::Ledger& ledger,
+                   std::optional<uint64_t> last) {
+  const std::map<int64_t, Json> cuts = TRY(cut_outputs(ledger));
+  if (context.out.terminal() && !args.has("json"))
+    if (uint64_t others = TRY(commits_of_others(context, draft)); others > 0)
+      context.out.hint(
+          fmt::format("`stoplog log --commits` shows {} of other "
+                      "drafts, too",
+                      plural(others, "commit")));
+  Printer printer(context, args);
+  TRY(ledger.for_each(
+      [&](const Json& e) {
+        if (e.text("kind") != "run") return printer.print(e);
+        auto cut = cuts.find(e.integer("command"));
+        if (cut == cuts.end() && !args.has("json")) return printer.print(e);
+        Json told = e;
+        if (cut != cuts.end()) draft::amend(told, cut->second);
+        // A run has the fields of its report.
+        return printer.print(told.set("version", 1).set("draft", draft.name));
+      },
+      last));
+  printer.end();
+  return kDone;
+}
+
 Result<int> run(Context& context, const Args& args) {
   // What is on record is shown whatever becomes of that.
   if (Status done = finish_interrupted(context); !done)
     context.out.note(escape(done.error().text()));
-  std::optional<draft::Draft> d = TRY(draft_of_log(context));
-  bool json = args.has("json");
-  if (!d) {
-    if (json) context.out.write("{\"version\":1,\"entries\":[]}\n");
-    if (!json) {
-      context.out.note("no draft here: nothing was recorded");
-      context.out.hint(context.no_draft_hint());
-    }
-    return kDone;
+  std::optional<uint64_t> last;
+  if (auto n = args.value("n"))
+    last = TRY(parse_number(*n, "-n", 0, UINT32_MAX));
+  if (args.has("commits")) {
+    if (args.has("verify"))
+      return fail(Code::kUsage,
+                  "--verify checks a draft's record, and --commits shows none");
+    return print_commits(context, args, TRY(commit_entries(context)), last);
   }
+  std::optional<draft::Draft> d = TRY(draft_of_log(context));
+  if (!d) return log_without_draft(context, args, last);
   const draft::Layout& layout = *TRY(context.layout());
   // A state directory that cannot be written is still read.
   if (Status noted = draft::record_lost_unless_served(layout, d->id); !noted)
     context.out.note(noted.error().text());
   draft::Ledger ledger = TRY(draft::Ledger::open(layout, d->id));
-  if (args.has("verify")) return verify(context, ledger, json);
-  std::optional<uint64_t> last;
-  if (auto n = args.value("n"))
-    last = TRY(parse_number(*n, "-n", 0, UINT32_MAX));
-  if (json) {
-    context.out.write("{\"version\":1,\"entries\":[");
-    bool first = true;
-    TRY(ledger.for_each(
-        [&](Json e) {
-          // A run has the fields of its report.
-          if (e.text("kind") == "run")
-            e.set("version", 1).set("draft", d->name);
-          context.out.write((std::exchange(first, false) ? "" : ",") +
-                            e.dump());
-          return !context.out.dead();
-        },
-        last));
-    context.out.write("]}\n");
-    return kDone;
-  }
-  if (!args.has("no-pager")) context.out.start_pager();
-  TRY(ledger.for_each(
-      [&](const Json& e) {
-        context.out.write(line_of(e));
-        return !context.out.dead();
-      },
-      last));
-  return kDone;
+  if (args.has("verify")) return verify(context, ledger, args.has("json"));
+  return log_of(context, args, *d, ledger, last);
 }
 
 }  // namespace
@@ -171,7 +242,7 @@ extern const Command k_log_command{
     .name = "log",
     .summary = "the timeline: commands, marks, decisions, commits",
     .help =
-        "usage: stoplog log [-n N] [--verify] [--json] [--no-pager]\n"
+        "usage: stoplog log [-n N] [--commits|--verify] [--json] [--no-pager]\n"
         "\n"
         "The draft's record, oldest first: commands with how they ended, "
         "time,\n"
@@ -180,6 +251,9 @@ extern const Command k_log_command{
         "'@4' is the mark before command 4, '@4.' the one after it.\n"
         "\n"
         "  -n, --n N       the last N entries only\n"
+        "      --commits   the workspace's commits and undos instead, "
+        "whichever\n"
+        "                  draft made them\n"
         "      --verify    check that no entry was altered or taken out;\n"
         "                  exit 3 and where, when one was\n"
         "      --json      for programs\n"

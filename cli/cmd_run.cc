@@ -20,6 +20,7 @@
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
 #include "draft/client.h"
+#include "draft/ledger.h"
 #include "draft/report.h"
 #include "jail/relay.h"
 
@@ -63,6 +64,7 @@ constexpr auto kPatience = std::chrono::seconds(20);
 struct Finished {
   uint32_t command = 0;
   draft::Outcome outcome;
+  bool cut = false;  // its output, as was seen when it had ended
 };
 
 using Started = draft::Client::Started;
@@ -132,13 +134,23 @@ Result<Finished> relay_command(Started& command,
   TRY(std::move(broken));
   // It was done before the limit could end it. What it wrote is cut all the
   // same, and nobody shall take the beginning for the whole.
-  if (relayed.output_cut && done.outcome.killed_by.empty()) {
+  if (relayed.output_limited && done.outcome.killed_by.empty()) {
     done.outcome.killed_by = "output";
     done.outcome.exit = kLimit;
     done.outcome.limit = *hooks.output_limit;
     done.outcome.measured = relayed.output_bytes;
+    done.cut = true;
   }
   return done;
+}
+
+// The daemon had put it on record by then: the record is to say the same as we.
+Status record_cut(Context& context, const draft::Draft& draft,
+                  const Finished& done) {
+  auto ledger = TRY(draft::Ledger::open(*TRY(context.layout()), draft.id));
+  TRY(ledger.append("cut", draft::cut_entry(done.command, done.outcome),
+                    Sync::kNo));
+  return {};
 }
 
 // Before the command: what cannot be reported is not run. Invalid: not asked
@@ -222,6 +234,10 @@ Result<int> run_in_draft(Context& context, const Args& args,
       start_command(*TRY(context.layout()), prepared.draft.id, plan, relay));
   Finished done =
       TRY(relay_command(started, plan.request, relay, context, quiet));
+  if (done.cut)
+    if (Status told = record_cut(context, prepared.draft, done); !told)
+      context.out.note("the record does not say that the output was cut: " +
+                       told.error().text());
   // Else the command decides whether its summary is read.
   const bool terminal = streams.kind[2] == jail::StreamKind::kTerminal;
   if (!quiet && terminal) context.out.settle_terminal();

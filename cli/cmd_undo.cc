@@ -123,7 +123,7 @@ Result<int> run(Context& context, const Args& args) {
   line.clear();
   if (!undone && undone.error().code() == Code::kUsage)
     return std::unexpected(
-        std::move(undone).error().with_hint("`stoplog log` names the commits"));
+        std::move(undone).error().with_hint("`stoplog log --commits` names them"));
   gate::CommitResult result = TRY(std::move(undone));
   for (const std::string& line : result.notes) context.out.note(escape(line));
   if (request.dry_run) {

@@ -57,6 +57,8 @@ Status commit_standing(Context& context, const draft::Draft& draft);
 std::string left_text(const CommitEnd& end);
 // What would be done, a line each.
 std::string describe_commit(const gate::CommitResult& result);
+// What a timeline says of a commit or undo, made of its record.
+Json commit_fields(const gate::CommitRecord& record);
 // The record of a commit for programs: number, digests, who, each path.
 Json commit_json(const gate::CommitRecord& record,
                  const std::string& workspace);

@@ -35,6 +35,24 @@ std::string left_text(const CommitEnd& end) {
   return text.empty() ? "" : "still held: " + text;
 }
 
+Json commit_fields(const gate::CommitRecord& record) {
+  const gate::CommitMeta& meta = record.meta;
+  Json fields = Json::object();
+  fields.set("user", meta.user);
+  fields.set("tty", meta.tty.empty() ? Json() : Json(meta.tty));
+  fields.set("commit", meta.number);
+  if (meta.undoes != 0)
+    fields.set("undoes", meta.undoes);
+  else
+    fields.set("digest", meta.change_digest)
+        .set("plan", meta.plan_digest)
+        .set("policy", meta.policy_digest);
+  std::vector<RelPath> paths;
+  for (const gate::Item& item : record.items)
+    if (!item.stays()) paths.push_back(item.path);
+  return set_paths(fields, "paths", paths);
+}
+
 Json commit_json(const gate::CommitRecord& record,
                  const std::string& workspace) {
   const gate::CommitMeta& m = record.meta;

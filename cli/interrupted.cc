@@ -8,10 +8,8 @@
 #include "gate/gate.h"
 
 namespace stoplog::cli {
-namespace {
 
-// No fd: no commit was ever made here.
-Result<Fd> open_state(Context& context) {
+Result<Fd> find_commits(Context& context) {
   auto commits = sys::openat(AT_FDCWD, TRY(context.layout())->commits(),
                              O_RDONLY | O_DIRECTORY);
   if (!commits && commits.error().err() == ENOENT) return Fd();
@@ -19,10 +17,8 @@ Result<Fd> open_state(Context& context) {
   return gate::find_state(commits->get(), TRY(context.workspace())->path);
 }
 
-}  // namespace
-
 Status finish_interrupted(Context& context) {
-  Fd state = TRY(open_state(context));
+  Fd state = TRY(find_commits(context));
   if (!state) return {};
   Fd root = TRY(sys::openat(AT_FDCWD, TRY(context.workspace())->path,
                             O_RDONLY | O_DIRECTORY));

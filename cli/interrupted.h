@@ -11,11 +11,15 @@
 // and no directory is made.
 #pragma once
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "cli/context.h"
 
 namespace stoplog::cli {
 
 Status finish_interrupted(Context& context);
+
+// The gate's directory of the workspace; no fd where no commit was ever made.
+Result<Fd> find_commits(Context& context);
 
 }  // namespace stoplog::cli

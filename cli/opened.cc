@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/json_path.h"
 #include "base/sys_file.h"
 #include "base/sys_process.h"
+#include "cli/commit_flow.h"
 #include "cli/decisions.h"
 #include "cli/progress_line.h"
 #include "draft/begun.h"
@@ -52,23 +52,9 @@ Status note_commit(Context& context, const draft::Draft& draft,
     return !known;
   }));
   if (known) return {};
-  const bool undo = meta.undoes != 0;
-  Json fields = Json::object();
-  fields.set("user", meta.user);
-  fields.set("tty", meta.tty.empty() ? Json() : Json(meta.tty));
-  fields.set("commit", meta.number);
-  if (undo)
-    fields.set("undoes", meta.undoes);
-  else
-    fields.set("digest", meta.change_digest)
-        .set("plan", meta.plan_digest)
-        .set("policy", meta.policy_digest);
-  fields.set("committed", rfc3339(meta.time));
-  std::vector<RelPath> paths;
-  for (const gate::Item& item : record.items)
-    if (!item.stays()) paths.push_back(item.path);
-  set_paths(fields, "paths", paths);
-  TRY(ledger.append(undo ? "undo" : "commit", fields, Sync::kYes));
+  TRY(ledger.append(meta.undoes != 0 ? "undo" : "commit",
+                    commit_fields(record).set("committed", rfc3339(meta.time)),
+                    Sync::kYes));
   return {};
 }
 

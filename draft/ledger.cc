@@ -249,13 +249,16 @@ Result<int64_t> Ledger::append(std::string_view kind, const Json& fields,
   return number;
 }
 
+Result<std::optional<Fd>> Ledger::file() const {
+  auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);
+  if (!fd && fd.error().err() == ENOENT) return std::nullopt;
+  return TRY_CTX(std::move(fd), "cannot read the ledger");
+}
+
 Status Ledger::for_each(const std::function<bool(const Json&)>& each,
                         std::optional<uint64_t> last) const {
-  auto fd = sys::openat(dir_.get(), kLedgerFile, O_RDONLY);
-  if (!fd && fd.error().err() == ENOENT) return {};
-  if (!fd)
-    return std::unexpected(
-        std::move(fd).error().context("cannot read the ledger"));
+  auto fd = TRY(file());
+  if (!fd) return {};
   uint64_t from = last ? TRY(start_of_last(fd->get(), *last)) : 0;
   return for_each_line(
       fd->get(),
@@ -264,6 +267,21 @@ Status Ledger::for_each(const std::function<bool(const Json&)>& each,
         return !entry || each(*entry);
       },
       from);
+}
+
+Status Ledger::for_each_of(std::string_view kind,
+                           const std::function<void(const Json&)>& each) const {
+  auto fd = TRY(file());
+  if (!fd) return {};
+  // A line begins with n and kind, as append() writes it.
+  const std::string wanted = fmt::format("\"kind\":\"{}\"", kind);
+  constexpr size_t kBeginning = 64;
+  return for_each_line(fd->get(), [&](std::string_view line, uint64_t) {
+    if (line.substr(0, kBeginning).find(wanted) == line.npos) return true;
+    auto entry = Json::parse(line);
+    if (entry && entry->text("kind") == kind) each(*entry);
+    return true;
+  });
 }
 
 Result<std::vector<Json>> Ledger::entries() const {

@@ -56,6 +56,9 @@ class Ledger {
   // of a long record the `last` few cost no more than of a short one.
   Status for_each(const std::function<bool(const Json&)>& each,
                   std::optional<uint64_t> last = {}) const;
+  // Those of one kind alone; the others are not even parsed.
+  Status for_each_of(std::string_view kind,
+                     const std::function<void(const Json&)>& each) const;
   Result<std::vector<Json>> entries() const;  // all, for a short one
 
   struct Verdict {
@@ -71,7 +74,8 @@ class Ledger {
 
  private:
   explicit Ledger(Fd dir) : dir_(std::move(dir)) {}
-  Fd dir_;  // the draft's directory
+  Result<std::optional<Fd>> file() const;  // none before the first entry
+  Fd dir_;                                 // the draft's directory
 };
 
 // draft.json under the meta lock: what it says of the ledger is then so.

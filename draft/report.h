@@ -22,6 +22,12 @@ Json run_entry(uint32_t command, const RunRequest& request,
 Json begun_entry(uint32_t command, const RunRequest& request,
                  const std::string& workspace, const std::string& started);
 Json lost_entry(const Json& begun);
+// Of a command that was done, and on record, before it was known that its
+// output was cut: what that changes of its entry (kind "cut", and a key for
+// each).
+Json cut_entry(uint32_t command, const Outcome& outcome);
+// `run` as it ended after all. `cut` is such an entry of the same command.
+void amend(Json& run, const Json& cut);
 // The report's: version and draft first. `changed` is null when unknown.
 Json run_report(const std::string& draft, uint32_t command,
                 const RunRequest& request, const std::string& workspace,

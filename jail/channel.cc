@@ -82,7 +82,7 @@ void Channel::read() {
     return;
   }
   taken_ += static_cast<uint64_t>(got);
-  if (discards_) discarded_ += static_cast<uint64_t>(got);
+  if (limited_) beyond_ += static_cast<uint64_t>(got);
   begin_ = 0;
   end_ = discards_ ? 0 : static_cast<size_t>(got);
 }
@@ -92,7 +92,7 @@ void Channel::write() {
   const size_t most =
       std::min<uint64_t>({end_ - begin_, uint64_t{burst_}, allowed_});
   if (most == 0) {
-    discarded_ += end_ - begin_;
+    beyond_ += end_ - begin_;
     begin_ = end_ = 0;
     return;
   }
@@ -115,8 +115,9 @@ void Channel::write() {
 
 void Channel::discard() {
   discards_ = true;
+  limited_ = static_cast<bool>(sink_);
+  beyond_ += end_ - begin_;
   sink_.reset();
-  discarded_ += end_ - begin_;
   begin_ = end_ = 0;
 }
 

@@ -39,13 +39,16 @@ class Channel {
   void watch(AskWatch* watch) { watch_ = watch; }
   // At most so many bytes more are passed on.
   void allow(uint64_t bytes) { allowed_ = bytes; }
-  // From here on what comes is thrown away, and counted.
+  // From here on what comes is thrown away, and counted as beyond.
   void discard();
   void close();
   // Reads until the source has no more, and writes it all.
   void drain();
   uint64_t delivered() const { return delivered_; }
-  uint64_t discarded() const { return discarded_; }
+  // What came beyond what was allowed, so far.
+  uint64_t beyond() const {
+    return beyond_ + (sink_ && allowed_ == 0 ? end_ - begin_ : 0);
+  }
 
  private:
   static constexpr size_t kSize = 64 << 10;
@@ -60,7 +63,8 @@ class Channel {
   uint64_t taken_ = 0;  // from the source
   uint64_t allowed_ = ~uint64_t{0};
   uint64_t delivered_ = 0;
-  uint64_t discarded_ = 0;
+  uint64_t beyond_ = 0;
+  bool limited_ = false;  // it had a reader, and its output is discarded now
 };
 
 }  // namespace stoplog::jail

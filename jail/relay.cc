@@ -71,7 +71,7 @@ struct Relay::State {
   void stop_together(const RelayHooks& hooks);
   void count(const RelayHooks& hooks);
   void turn(int signals, const RelayHooks& hooks);
-  void drain();
+  void drain(const RelayHooks& hooks);
 };
 
 Relay::Relay(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -196,12 +196,16 @@ void Relay::State::count(const RelayHooks& hooks) {
   result.output_bytes = total;
   if (!hooks.output_limit || result.output_limited) return;
   const uint64_t limit = *hooks.output_limit;
-  for (size_t i : kOutputs)
+  // What there is beyond the limit has been read, and cannot be delivered.
+  uint64_t over = 0;
+  for (size_t i : kOutputs) {
     channels[i].allow(limit > total ? limit - total : 0);
-  if (total < limit) return;
+    over += channels[i].beyond();
+  }
+  if (over == 0 && total <= limit) return;
   result.output_limited = true;
   for (size_t i : kOutputs) channels[i].discard();
-  if (hooks.on_output_limit) hooks.on_output_limit(total);
+  if (hooks.on_output_limit) hooks.on_output_limit(total + over);
 }
 
 void Relay::State::turn(int signals, const RelayHooks& hooks) {
@@ -227,17 +231,22 @@ void Relay::State::turn(int signals, const RelayHooks& hooks) {
   if (fds[signal].revents != 0) read_signals(signals, hooks);
   for (size_t i = 0; i < kChannels; ++i) {
     if (fds[in[i]].revents != 0) channels[i].read();
-    if (fds[out[i]].revents != 0) channels[i].write();
+    if (fds[out[i]].revents == 0) continue;
+    channels[i].write();
+    count(hooks);  // the limit is of both together
   }
   count(hooks);
   if (fds[event].revents != 0 || has_event()) handle_event(hooks);
 }
 
-void Relay::State::drain() {
+void Relay::State::drain(const RelayHooks& hooks) {
   // Everything inside is dead, so what is in the pipes is all there will be.
   channels[kStdin].close();
   channels[kKeyboard].close();
-  for (size_t i : kOutputs) channels[i].drain();
+  for (size_t i : kOutputs) {
+    channels[i].drain();
+    count(hooks);
+  }
 }
 
 RelayResult Relay::run(const RelayHooks& hooks) {
@@ -252,11 +261,9 @@ RelayResult Relay::run(const RelayHooks& hooks) {
   if (s.terminal) s.terminal->resize();
   s.count(hooks);
   while (!s.ended) s.turn(signals.get(), hooks);
-  s.drain();
-  s.count(hooks);
+  s.drain(hooks);
   if (s.result.output_limited)
-    for (size_t i : kOutputs)
-      s.result.output_cut |= s.channels[i].discarded() > 0;
+    for (size_t i : kOutputs) s.result.output_bytes += s.channels[i].beyond();
   if (s.terminal && s.asks.asked()) s.terminal->await_answers(s.screen);
   s.terminal.reset();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);

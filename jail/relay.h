@@ -49,15 +49,14 @@ struct RelayHooks {
   std::function<bool()> has_event;
   std::function<void(int)> on_signal;
   std::optional<uint64_t> output_limit;
-  // The limit is reached: what was written until then has been delivered.
+  // There is more than the limit, which has been delivered.
   std::function<void(uint64_t)> on_output_limit;
 };
 
 struct RelayResult {
-  uint64_t output_bytes = 0;
-  bool output_limited = false;
-  bool output_cut = false;  // by that limit: not all of it was delivered
-  int last_signal = 0;      // passed on last, for exit code 130
+  uint64_t output_bytes = 0;    // delivered, and what came beyond the limit
+  bool output_limited = false;  // not all of it was delivered
+  int last_signal = 0;          // passed on last, for exit code 130
 };
 
 class Relay {

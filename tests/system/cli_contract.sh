@@ -41,10 +41,10 @@ errors() {
   says 2 "not a directory" -- sl --workspace "$PWD/README.md" status
   says 2 "cannot find draft 'none'" "lists them" -- sl -d none status
   says 2 "print a completion" "bash, zsh, fish" -- sl completion ksh
-  says 2 "no commit" "names the commits" -- sl undo
-  says 2 "no commit 7" "names the commits" -- sl undo 7
+  says 2 "no commit" "log --commits" -- sl undo
+  says 2 "no commit 7" "log --commits" -- sl undo 7
   says 2 "no draft over" "starts one" -- sl commit
-  says 2 "no commit 7 in this workspace" "names them" -- sl show 7
+  says 2 "no commit 7 in this workspace" "log --commits" -- sl show 7
   says 2 "COMMIT: 'x' is not a number from 1 upwards" -- sl show x
   says 2 "bad value '5x' of --time: not a duration such as 90s" "run --help" -- sl run --time 5x true
   says 2 "bad value '1X' of --memory: not a size such as 512M" "run --help" -- sl run --memory 1X true

@@ -46,9 +46,19 @@ output_limit_after_the_end() {
   same 10 "$(wc -c <"$T/out")"
   jq -e '.killed_by == "output" and .limit == 10 and .exit == 124' "$T/report" >/dev/null ||
     fail "output: $(cat "$T/report")"
+  # The record says the same, although it was written before.
+  sl log --json | jq -e '.entries[] | select(.kind == "run")
+    | .killed_by == "output" and .limit == 10 and .exit == 124' >/dev/null ||
+    fail "log --json: $(sl log --json)"
+  prints 'killed: output' sl log
+  sl log --verify >/dev/null
   # What fits is no reason to end anything.
   exits 0 sl run --quiet --output 4000 --report "$T/report" -- sh -c 'seq 1000' >"$T/out"
   same 1000 "$(wc -l <"$T/out")"
+  exits 0 sl run --quiet --output 4 -- sh -c 'echo abc; sleep 0.2' >"$T/out"
+  # Both streams together.
+  exits 124 sl run --quiet --output 4 -- sh -c 'echo ab; echo cd >&2; sleep 20' >"$T/out" 2>&1
+  same 4 "$(wc -c <"$T/out")"
 }
 nothing_runs() { [ -z "$(sl ps 2>/dev/null)" ]; }
 something_runs() { ! nothing_runs; }

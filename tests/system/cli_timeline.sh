@@ -55,6 +55,36 @@ timeline() {
   same 0 "$(sl drafts --json | jq '.drafts | length')"
 }
 
+no_daemon() { sl drafts --json | jq -e 'all(.drafts[]; .daemon == null)' >/dev/null; }
+# The draft and its record are gone, the commits and their undo are not.
+log_after_gc() {
+  local name
+  sl run --quiet -- sh -c 'echo one >one'
+  sl commit -a -y >/dev/null
+  name=$(sl drafts --json | jq -r '.drafts[0].name')
+  sl log --commits --json | jq -e ".entries | length == 1 and .[0].draft == \"$name\"" >/dev/null ||
+    fail "while the draft is there: $(sl log --commits --json)"
+  kill "$(sl drafts --json | jq '.drafts[0].daemon')"
+  eventually no_daemon
+  sl gc >/dev/null
+  same 0 "$(sl drafts --json | jq '.drafts | length')"
+  sl log --json | jq -e '.entries | length == 1 and (.[0] | .n == 1 and .kind == "commit"
+    and .commit == 1 and .paths == ["one"] and (.time | type) == "string")' >/dev/null ||
+    fail "log has no commit: $(sl log --json)"
+  prints 'commit 1  1 path one' sl log
+  sl undo >/dev/null
+  test ! -e one || fail 'the undo did nothing'
+  sl log --json | jq -e '[.entries[].kind] == ["commit", "undo"] and .entries[1].undoes == 1' >/dev/null ||
+    fail "log has no undo: $(sl log --json)"
+  # A new draft's log is its own; the others' commits are where undo's hint says.
+  sl run --quiet -- sh -c 'echo two >two'
+  sl log --json | jq -e '[.entries[].kind] == ["run"]' >/dev/null || fail "$(sl log --json)"
+  sl log --commits --json | jq -e '[.entries[].commit] == [1, 2]' >/dev/null ||
+    fail "$(sl log --commits --json)"
+  same 1 "$(sl log --commits -n 1 | wc -l)"
+  exits 2 sl log --commits --verify
+}
+
 # The journal is not read for a mark: its cost is that of an empty draft.
 marks() {
   strace -f -o "$HOME/trace" "$STOPLOG" snapshot >/dev/null
@@ -69,4 +99,5 @@ mark_is_cheap() {
 }
 
 both_modes timeline
+both_modes log_after_gc
 both_modes mark_is_cheap
