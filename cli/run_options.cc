@@ -77,6 +77,7 @@ Result<uint64_t> thousandths(const std::string& text) {
 }
 
 constexpr uint64_t kFewestFiles = 8;
+constexpr uint64_t kLeastMemory = 1 << 20;
 
 Status take_limits(const Args& args, const draft::PolicyLimits& policy,
                    const std::vector<std::string>& required,
@@ -85,12 +86,16 @@ Status take_limits(const Args& args, const draft::PolicyLimits& policy,
   TRY(limit(args, "cpu", policy.cpu.value, out.cpu_ms, duration_ms));
   TRY(limit(args, "cpus", policy.cpus.value, out.cpus_milli, thousandths));
   TRY(limit(args, "memory", policy.memory.value, out.memory, bytes));
+  if (out.memory.value && *out.memory.value < kLeastMemory)
+    return fail(Code::kUsage,
+                "cannot limit memory to {}: no program runs in less than {}",
+                print_size(*out.memory.value), print_size(kLeastMemory));
   TRY(limit(args, "pids", policy.pids.value, out.pids, count));
   TRY(limit(args, "files", policy.files.value, out.files, count));
   // Three are the streams; the loader opens more before the program runs.
   if (out.files.value && *out.files.value < kFewestFiles)
     return fail(Code::kUsage,
-                "cannot limit open files to {}: no program starts with less "
+                "cannot limit open files to {}: no program starts with fewer "
                 "than {}",
                 *out.files.value, kFewestFiles);
   TRY(limit(args, "output", policy.output.value, out.output, bytes));

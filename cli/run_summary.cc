@@ -27,7 +27,8 @@ void next_steps(Context& context, const diff::ChangeSet& set) {
 
 }  // namespace
 
-std::string ending_text(const draft::Outcome& outcome) {
+std::string ending_text(const draft::Outcome& outcome,
+                        const draft::Limits& limits) {
   std::string text;
   if (outcome.killed_by == "supervisor")
     text = outcome.lost.empty() ? "stopped" : "ended by stoplog";
@@ -61,6 +62,15 @@ std::string ending_text(const draft::Outcome& outcome) {
   refused("disk space", outcome.refused_disk);
   refused("new files", outcome.refused_inodes);
   refused("new processes", outcome.refused_pids);
+  // RLIMIT_NPROC refuses without a word: that it may have done so can be told.
+  const auto& pids = limits.pids.value;
+  if (pids && outcome.pids_peak >= *pids &&
+      std::ranges::find(outcome.held, std::pair<std::string, std::string>(
+                                          "pids", "rlimit")) !=
+          outcome.held.end())
+    text += fmt::format(
+        ", its limit of {} reached",
+        *pids == 1 ? "one process" : fmt::format("{} processes", *pids));
   return text;
 }
 
@@ -73,9 +83,9 @@ Result<Json> after_run(Context& context, draft::Client& client,
   if (after.quiet && !after.report) return Json();
   // First: what follows may fail, on a full disk for one.
   if (!after.quiet)
-    context.out.note(fmt::format("command {} of draft {}: {}", after.command,
-                                 escape(after.draft.name),
-                                 ending_text(after.outcome)));
+    context.out.note(fmt::format(
+        "command {} of draft {}: {}", after.command, escape(after.draft.name),
+        ending_text(after.outcome, after.request.limits)));
   diff::ChangeSet set;
   if (after.outcome.touched_nodes != 0) {
     Opened opened =

@@ -29,6 +29,7 @@ Result<Json> after_run(Context& context, draft::Client& client,
                        const AfterRun& after);
 
 // "ended by its time limit of 10m" or "exit 2" ...; pure.
-std::string ending_text(const draft::Outcome& outcome);
+std::string ending_text(const draft::Outcome& outcome,
+                        const draft::Limits& limits);
 
 }  // namespace stoplog::cli

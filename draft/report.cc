@@ -37,6 +37,13 @@ Json network_json(const std::vector<NetAttempt>& attempts) {
   return json;
 }
 
+// RLIMIT_NPROC refuses without counting, and nothing tells how often.
+Json refused_pids(const Outcome& outcome) {
+  for (const auto& [limit, by] : outcome.held)
+    if (limit == "pids" && by == "rlimit") return Json();
+  return outcome.refused_pids;
+}
+
 void add(Json& to, const Json& from) {
   for (const auto& [key, value] : from.members()) to.set(key, value);
 }
@@ -68,7 +75,7 @@ Json outcome_fields(uint32_t command, const RunRequest& request,
   json.set("refused", Json::object()
                           .set("disk", outcome.refused_disk)
                           .set("inodes", outcome.refused_inodes)
-                          .set("pids", outcome.refused_pids))
+                          .set("pids", refused_pids(outcome)))
       .set("wall_ms", outcome.wall_ms)
       .set("cpu_ms", outcome.cpu_ms)
       .set("cpu_user_ms", outcome.cpu_user_ms)
@@ -120,6 +127,20 @@ Json lost_entry(const Json& begun) {
                           "written_bytes", "changed", "mark_after", "position"})
     json.set(key, Json());
   return json;
+}
+
+Json cut_entry(uint32_t command, const Outcome& outcome) {
+  return Json::object()
+      .set("command", command)
+      .set("exit", outcome.exit)
+      .set("killed_by", outcome.killed_by)
+      .set("limit", outcome.limit)
+      .set("measured", outcome.measured);
+}
+
+void amend(Json& run, const Json& cut) {
+  for (const char* key : {"exit", "killed_by", "limit", "measured"})
+    run.set(key, cut[key]);
 }
 
 Json run_report(const std::string& draft, uint32_t command,

@@ -71,6 +71,10 @@ Status Running::apply_limits(const CommandSpec& command,
   };
   auto explain = [](Status done, LimitKind kind) -> Status {
     if (done) return done;
+    // What is there before the command does not fit in it.
+    if (done.error().err() == EBUSY)
+      return fail(Code::kUsage, "no program starts with so little {}",
+                  limit_name(kind));
     return std::unexpected(
         std::move(done.error())
             .context(fmt::format("cannot set the limit '{}'", limit_name(kind)))
@@ -115,6 +119,9 @@ Status Running::read_start(bool sent) {
   const Packet packet = TRY(receive(control_.get()));
   if (packet.data.empty() && !sent)
     return fail_errno(EPIPE, "the jail is gone");
+  // The limit is of what starts the command, too: it ends like one that ran.
+  if (packet.data.empty() && limits_.memory && cgroup_.usage().oom_kills > 0)
+    return {};
   if (packet.data.empty())
     return fail(Code::kUnsupported, "the jail died before the command started");
   Reader reader(packet.data);
