@@ -98,7 +98,7 @@ Result<int> run(Context& context, const Args& args) {
     return std::unexpected(
         Error(Code::kUsage,
               fmt::format("there is no commit {} in this workspace", number))
-            .with_hint("`stoplog log --commits` names them"));
+            .with_hint("`stoplog log --commits` lists what was committed"));
   gate::CommitRecord found = TRY(std::move(record));
   if (args.has("json"))
     context.out.write(

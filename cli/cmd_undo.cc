@@ -122,8 +122,8 @@ Result<int> run(Context& context, const Args& args) {
   auto undone = gate::undo(request);
   line.clear();
   if (!undone && undone.error().code() == Code::kUsage)
-    return std::unexpected(
-        std::move(undone).error().with_hint("`stoplog log --commits` names them"));
+    return std::unexpected(std::move(undone).error().with_hint(
+        "`stoplog log --commits` lists what was committed"));
   gate::CommitResult result = TRY(std::move(undone));
   for (const std::string& line : result.notes) context.out.note(escape(line));
   if (request.dry_run) {

@@ -5,6 +5,7 @@
 
 #include "base/sys_file.h"
 #include "cli/opened.h"
+#include "draft/layout.h"
 #include "gate/gate.h"
 
 namespace stoplog::cli {
@@ -12,7 +13,7 @@ namespace stoplog::cli {
 Result<Fd> find_commits(Context& context) {
   auto commits = sys::openat(AT_FDCWD, TRY(context.layout())->commits(),
                              O_RDONLY | O_DIRECTORY);
-  if (!commits && commits.error().err() == ENOENT) return Fd();
+  if (!commits && draft::is_nothing(commits.error())) return Fd();
   if (!commits) return commits;
   return gate::find_state(commits->get(), TRY(context.workspace())->path);
 }

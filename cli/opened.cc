@@ -31,7 +31,7 @@ Result<Fd> open_dir(const std::string& path) {
 }
 
 Result<Fd> open_private(const std::string& path) {
-  TRY(draft::make_private_dir(path));
+  TRY(draft::make_state_dir(path));
   return open_dir(path);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -123,7 +124,12 @@ void Output::error(const Error& error) {
   flush();
   to_stderr(fmt::format("{} {}", colored("stoplog:", "31;1", error_color_),
                         escape(error.text(), Escape::kText)));
-  if (!error.hint().empty()) hint(error.hint());
+  if (!error.hint().empty())
+    hint(error.hint());
+  else if (error.err() == ENOSPC || error.err() == EDQUOT)
+    hint(
+        "no room is left; what is held stays as it is: `stoplog gc` frees what "
+        "no draft needs, `stoplog rm` a draft");
 }
 
 void Output::start_pager() {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/policy_text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "base/glob.h"
 #include "base/json.h"
 #include "base/sys_file.h"
@@ -155,6 +158,17 @@ Result<Explanation> explain(const Policy& policy,
   bool exists =
       path &&
       sys::statat(AT_FDCWD, workspace.path + "/" + path->str()).has_value();
+  if (!path && subject.starts_with('/')) {
+    // A link (/bin/sh is one) can be executed by its mode, too.
+    auto there = sys::statat(AT_FDCWD, subject);
+    if (there && !S_ISDIR(there->mode) && (there->mode & 0111) != 0)
+      return explain_command(policy);
+    return Explanation{.kind = "path",
+                       .verdict =
+                           "outside of the workspace: inside there is "
+                           "what the system needs, read-only, and what "
+                           "--bind-ro shows"};
+  }
   // Words with a blank between them are a command, unless there is such a file.
   bool words = subject.find(' ') != subject.npos;
   if (exists || (!words && (subject.find('/') != subject.npos ||

@@ -27,7 +27,8 @@ struct Explanation {
   std::vector<std::string> reasons;
 };
 // What is a path: whatever has a '/' or exists in the workspace; a host:
-// whatever else has a '.' or ':' and is a host's name; else a command.
+// whatever else has a '.' or ':' and is a host's name; else a command. A
+// program outside of the workspace, by its whole path, is one, too.
 Result<Explanation> explain(const draft::Policy& policy,
                             const draft::Workspace& workspace,
                             const std::string& subject);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_summary.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/sys_file.h"
+#include "base/sys_node.h"
 #include "base/units.h"
 #include "cli/commit_flow.h"
 #include "cli/opened.h"
@@ -18,6 +21,22 @@ std::string amount(const std::string& limit, uint64_t value) {
   if (limit == "time" || limit == "cpu")
     return print_duration(Millis(static_cast<int64_t>(value)));
   return print_size(value);
+}
+
+// The command saw ENOSPC, and perhaps did not say so.
+void tell_full_disk(Context& context) {
+  constexpr uint64_t kLeast = 1 << 20;
+  auto layout = context.layout();
+  if (!layout) return;
+  const std::string place = (*layout)->drafts();
+  auto dir = sys::openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY);
+  if (!dir) return;
+  auto room = sys::fstatvfs(dir->get());
+  if (!room || uint64_t{room->f_bavail} * room->f_frsize >= kLeast) return;
+  context.out.note(fmt::format(
+      "no room is left at '{}', where what is written is held", escape(place)));
+  context.out.hint(
+      "`stoplog gc` frees what no draft needs, `stoplog rm` a draft");
 }
 
 void next_steps(Context& context, const diff::ChangeSet& set) {
@@ -86,6 +105,7 @@ Result<Json> after_run(Context& context, draft::Client& client,
     context.out.note(fmt::format(
         "command {} of draft {}: {}", after.command, escape(after.draft.name),
         ending_text(after.outcome, after.request.limits)));
+  if (!after.quiet) tell_full_disk(context);
   diff::ChangeSet set;
   if (after.outcome.touched_nodes != 0) {
     Opened opened =

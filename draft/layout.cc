@@ -124,4 +124,10 @@ Status make_private_dir(const std::string& path) {
   return {};
 }
 
+Status make_state_dir(const std::string& path) {
+  Status made = make_private_dir(path);
+  if (made || !made.error().hint().empty()) return made;
+  return std::unexpected(std::move(made).error().with_hint(kStateHint));
+}
+
 }  // namespace stoplog::draft

@@ -29,6 +29,7 @@
 // A Layout is plain strings; nothing is created by making one.
 #pragma once
 
+#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -93,5 +94,14 @@ struct Layout {
 // Makes `path` and its missing parents, 0700. The last component must be a
 // directory of this user that nobody else may enter, else kRefused.
 Status make_private_dir(const std::string& path);
+// The same beneath the state directory: what fails says where another may be.
+Status make_state_dir(const std::string& path);
+inline constexpr char kStateHint[] =
+    "stoplog keeps its drafts there: set XDG_STATE_HOME to a directory of your "
+    "own; `stoplog doctor` says more";
+// There is nothing of that name, whatever its directory is.
+inline bool is_nothing(const Error& error) {
+  return error.err() == ENOENT || error.err() == ENOTDIR;
+}
 
 }  // namespace stoplog::draft

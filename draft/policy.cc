@@ -143,7 +143,7 @@ Status apply_preset(Policy& policy, const PolicyFiles& files,
 Result<std::optional<TomlFile>> read_toml(Result<Fd> opened,
                                           const std::string& shown) {
   if (!opened) {
-    if (opened.error().err() == ENOENT) return std::nullopt;
+    if (is_nothing(opened.error())) return std::nullopt;
     return std::unexpected(
         std::move(opened.error())
             .context(fmt::format("cannot read the policy '{}'", shown)));

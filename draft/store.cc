@@ -38,10 +38,14 @@ Result<Fd> open_draft_dir(const Layout& layout, std::string_view id) {
 // Names in the drafts directory; none when there is no such directory yet.
 Result<std::vector<std::string>> draft_entries(const Layout& layout) {
   auto dir = sys::openat(AT_FDCWD, layout.drafts(), O_RDONLY | O_DIRECTORY);
-  if (!dir && dir.error().err() == ENOENT) return std::vector<std::string>{};
+  if (!dir && is_nothing(dir.error())) return std::vector<std::string>{};
   if (!dir)
     return std::unexpected(
-        std::move(dir).error().context("cannot list the drafts"));
+        std::move(dir)
+            .error()
+            .context(
+                fmt::format("cannot list the drafts in '{}'", layout.drafts()))
+            .with_hint(kStateHint));
   return list_names(dir->get(), ".");
 }
 
@@ -160,8 +164,8 @@ Result<bool> DraftLock::is_held(const Layout& layout, std::string_view id) {
 
 Result<Store> Store::open(Layout layout, Create create) {
   if (create == Create::kYes) {
-    TRY(make_private_dir(layout.state));
-    TRY(make_private_dir(layout.drafts()));
+    TRY(make_state_dir(layout.state));
+    TRY(make_state_dir(layout.drafts()));
   }
   return Store(std::move(layout));
 }

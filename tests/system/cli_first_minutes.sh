@@ -51,7 +51,23 @@ not sl -C "$T/nowhere" status 2>/dev/null
 mkdir -p "$T/plain"
 sl -C "$T/plain" status 2>/dev/null
 
+# Where nothing can be kept: readers find nothing, whoever must write says what
+# to set. A file in a directory's place is no policy, either.
+for place in /dev/null /proc/self; do
+  for words in status diff log drafts; do
+    XDG_STATE_HOME=$place sl $words >/dev/null 2>"$T/err" || fail "$words: $(cat "$T/err")"
+  done
+done
+exits 6 env XDG_STATE_HOME=/dev/null "$STOPLOG" undo 2>"$T/err"
+grep -q "cannot make directory '/dev/null/stoplog'" "$T/err" || fail "$(cat "$T/err")"
+grep -q '^hint: .*set XDG_STATE_HOME' "$T/err" || fail "$(cat "$T/err")"
+exits 125 env XDG_STATE_HOME=/dev/null "$STOPLOG" run true 2>"$T/err"
+grep -q '^hint: .*set XDG_STATE_HOME' "$T/err" || fail "$(cat "$T/err")"
+XDG_CONFIG_HOME=/dev/null sl policy show >/dev/null
+
 # Policy.
+prints '^command /bin/sh: runs in the jail' sl policy check /bin/sh
+prints '^path /etc/shadow: outside of the workspace' sl policy check /etc/shadow
 sl policy init >/dev/null
 exits 4 sl policy init 2>/dev/null
 sl policy show >/dev/null

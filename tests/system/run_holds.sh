@@ -133,6 +133,28 @@ tiny_limits() {
 }
 both_modes tiny_limits
 
+# The disk that holds the draft is full, and not only its quota.
+full_disk() {
+  export XDG_STATE_HOME=$SMALL/$MODE
+  sl run --quiet -- true
+  head -c 100M /dev/zero >"$SMALL/fill" 2>/dev/null || true
+  sl run -- sh -c 'head -c 1000000 /dev/zero >big' 2>"$T/err" || true
+  grep -q "no room is left at '$XDG_STATE_HOME/stoplog/drafts'" "$T/err" &&
+    grep -q '^hint: `stoplog gc` frees' "$T/err" || fail "the run: $(cat "$T/err")"
+  exits 6 sl snapshot 2>"$T/err"
+  grep -q '^hint: no room is left; what is held stays' "$T/err" || fail "a snapshot: $(cat "$T/err")"
+  sl status >/dev/null 2>&1
+  rm "$SMALL/fill"
+  sl discard -y >/dev/null 2>&1
+}
+if [ "$(id -u)" -eq 0 ]; then
+  export SMALL=$T/small
+  mkdir "$SMALL"
+  mount -t tmpfs -o size=4m,mode=1777 stoplog-test "$SMALL"
+  both_modes full_disk
+  umount -l "$SMALL"
+fi
+
 # A default that nothing holds is told as such; asked for, it refuses to start.
 not_held() {
   mkdir -p "$XDG_CONFIG_HOME/stoplog"
