@@ -2,9 +2,11 @@
 #include "cli/review_layout.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/escape.h"
 #include "cli/review_text.h"
+#include "cli/review_words.h"
 
 namespace stoplog::cli {
 namespace {
@@ -230,8 +232,30 @@ class Painter {
     std::string shown(1, text.origin);
     shown += piece.text;
     put(row, column, lit ? pad(std::move(shown), columns) : shown, ink, lit);
+    mark_words(row, column + 1, line, room, ink, lit);
     if (piece.more)
       put(row, column + g_.text_columns - 1, marks_.more, Ink::kStrong, true);
+  }
+
+  // Over the line that begins at `column`, in which `room` columns are shown.
+  void mark_words(int row, int column, const Row& line, size_t room, Ink ink,
+                  bool lit) {
+    const OpenFile& open = model_.open();
+    const std::vector<diff::Line>& lines = open.hunks[line.hunk].hunk.lines;
+    auto other = partner(lines, line.index);
+    if (!other) return;
+    std::string_view text = lines[line.index].text;
+    auto part = changed_part(text, lines[*other].text);
+    if (!part) return;
+    constexpr size_t kAll = 1 << 16;  // columns of a line that is compared
+    size_t begin = slice(text.substr(0, part->begin), 0, kAll).width;
+    size_t end = slice(text.substr(0, part->end), 0, kAll).width;
+    begin = std::max(begin, open.shift);
+    end = std::min(end, open.shift + room);
+    if (begin >= end) return;
+    put(row, column + static_cast<int>(begin - open.shift),
+        slice(text, begin, end - begin).text, ink, lit);
+    frame_.rows[static_cast<size_t>(row)].back().mark = true;
   }
 
   // "@@ -1,3 +1,4 @@ main()           approved", or "mode 100644 -> 100755"
@@ -293,17 +317,24 @@ class Painter {
     if (!model_.status().empty())
       return put(row, 0, fit(model_.status(), columns), Ink::kStrong);
     static constexpr std::string_view kHints[] = {
+        "y approve  x reject  a/d rest of file  s split  n undecided  ] file  "
+        "! danger  / search  u undo  c commit  q leave  ? help",
         "y approve  x reject  a/d rest of file  n undecided  ] file  "
         "u undo  c commit  q leave  ? help",
-        "y approve  x reject  a/d rest  n next  ] file  c commit  q leave  ?",
-        "y x a d n ] c q  ? help"};
+        "y approve  x reject  a/d rest  n next  ] file  c commit  q leave  "
+        "? help",
+        "y approve  x reject  n next  c commit  q leave  ? help",
+        "y x a d n ] c q  ? help",
+        "? help"};
     static constexpr std::string_view kEarly[] = {
         "y approve  x reject  a/d rest of file  ] file  u undo  q leave  "
         "? help  commit opens when all was looked at",
-        "y approve  x reject  ] file  q leave  ?  commit when all was looked "
-        "at",
-        "y x a d ] q  ? help"};
-    for (std::string_view hint : model_.is_early() ? kEarly : kHints)
+        "y approve  x reject  ] file  q leave  ? help  "
+        "commit when all was looked at",
+        "y x a d ] q  ? help", "? help"};
+    for (std::string_view hint :
+         model_.is_early() ? std::span<const std::string_view>(kEarly)
+                           : std::span<const std::string_view>(kHints))
       if (hint.size() <= columns) return put(row, 0, hint, Ink::kFaint);
   }
 

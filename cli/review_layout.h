@@ -37,6 +37,7 @@ struct Span {
   std::string text;
   Ink ink = Ink::kPlain;
   bool reverse = false;
+  bool mark = false;  // another word than before
 };
 
 struct Frame {

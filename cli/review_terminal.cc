@@ -211,6 +211,7 @@ void Terminal::paint(const Frame& frame) {
     for (const Span& span : frame.rows[row]) {
       attr_t attributes = attributes_of(span.ink);
       if (span.reverse) attributes |= A_REVERSE;
+      if (span.mark) attributes |= A_BOLD | A_UNDERLINE;
       short pair = color_ && has_color(span.ink) ? pair_of(span.ink) : short{0};
       ::attr_set(attributes, pair, nullptr);
       paint_span(static_cast<int>(row), span, ascii_);
