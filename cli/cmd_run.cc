@@ -64,7 +64,8 @@ constexpr auto kPatience = std::chrono::seconds(20);
 struct Finished {
   uint32_t command = 0;
   draft::Outcome outcome;
-  bool cut = false;  // its output, as was seen when it had ended
+  bool cut = false;        // its output, as was seen when it had ended
+  bool open_line = false;  // what is said of it begins on a new one
 };
 
 using Started = draft::Client::Started;
@@ -132,6 +133,7 @@ Result<Finished> relay_command(Started& command,
   };
   const jail::RelayResult relayed = relay.run(hooks);
   TRY(std::move(broken));
+  done.open_line = relayed.open_line;
   // It was done before the limit could end it. What it wrote is cut all the
   // same, and nobody shall take the beginning for the whole.
   if (relayed.output_limited && done.outcome.killed_by.empty()) {
@@ -234,6 +236,9 @@ Result<int> run_in_draft(Context& context, const Args& args,
       start_command(*TRY(context.layout()), prepared.draft.id, plan, relay));
   Finished done =
       TRY(relay_command(started, plan.request, relay, context, quiet));
+  if (!quiet && done.open_line &&
+      streams.kind[2] == jail::StreamKind::kTerminal)
+    (void)sys::write_full(2, "\n");
   if (done.cut)
     if (Status told = record_cut(context, prepared.draft, done); !told)
       context.out.note("the record does not say that the output was cut: " +

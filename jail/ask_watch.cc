@@ -29,6 +29,10 @@ void AskWatch::see(std::span<const std::byte> bytes) {
 }
 
 void AskWatch::text(unsigned char c) {
+  if (c >= 0x20 && c != 0x7f)
+    open_ = true;
+  else if (c == '\n')
+    open_ = false;
   if (c == kEsc) {
     at_ = At::kEscape;
     continued_ = 0;
@@ -65,6 +69,7 @@ void AskWatch::see(unsigned char c) {
     case At::kCsi:
       if (c >= 0x40 && c <= 0x7e) {
         asked_ = !csi_is_quiet(c);
+        open_ = open_ && c == 'm';  // a colour
         at_ = At::kText;
       } else {
         // A control character within is obeyed, ESC begins anew: too odd.

@@ -264,6 +264,7 @@ RelayResult Relay::run(const RelayHooks& hooks) {
   s.drain(hooks);
   if (s.result.output_limited)
     for (size_t i : kOutputs) s.result.output_bytes += s.channels[i].beyond();
+  s.result.open_line = s.terminal && s.asks.open_line();
   if (s.terminal && s.asks.asked()) s.terminal->await_answers(s.screen);
   s.terminal.reset();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);

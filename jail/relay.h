@@ -56,6 +56,7 @@ struct RelayHooks {
 struct RelayResult {
   uint64_t output_bytes = 0;    // delivered, and what came beyond the limit
   bool output_limited = false;  // not all of it was delivered
+  bool open_line = false;       // the terminal's cursor stands behind text
   int last_signal = 0;          // passed on last, for exit code 130
 };
 

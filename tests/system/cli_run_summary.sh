@@ -39,6 +39,12 @@ try() {
   grep -q '^  D  README.md' "$T/plain" || fail 'no deletion'
   grep -q 'next: `stoplog review`' "$T/plain" || fail 'no next step'
   [ "$(grep -c . "$T/plain")" -le 8 ] || fail "long: $(cat "$T/plain")"
+  # It begins on a line of its own.
+  on_terminal run -- printf 'no end' >"$T/open"
+  grep -qx 'no end' "$T/open" && grep -q '^.*command [0-9]* of draft' "$T/open" ||
+    fail "behind the command's text: $(cat "$T/open")"
+  on_terminal run -- printf 'an end\n' >"$T/open"
+  not grep -qx '' "$T/open"
   # To a pipe the command's stdout is its own; the words are the same every
   # time, without colours or advice.
   exits 3 sl run -- sh -c 'echo out; exit 3' >"$T/out" 2>"$T/err"

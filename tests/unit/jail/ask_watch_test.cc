@@ -66,3 +66,19 @@ TEST_CASE("colours and cursors and titles are no questions") {
     CHECK_FALSE(asks(text));
   }
 }
+
+TEST_CASE("a line that was not ended is known") {
+  auto open = [](std::string_view text) {
+    AskWatch watch;
+    watch.see(std::as_bytes(std::span(text)));
+    return watch.open_line();
+  };
+  for (std::string_view text :
+       {"text", "a\nb", "50%\r60%", "\x1b[31mred\x1b[0m", "日本", "a\n\tb",
+        "a\x1b[m"})
+    CHECK(open(text));
+  for (std::string_view text :
+       {"", "text\n", "a\r\n", "a\n\x1b[0m", "a\x1b[2K", "a\x1b[?1049l",
+        "a\x1b[5A", "a\x1b[c", "a\x1b[3"})
+    CHECK_FALSE(open(text));
+}
