@@ -46,7 +46,7 @@ Status drop_drafts(Context& context, bool dry_run, Freed& freed) {
   for (const draft::Draft& d : TRY(store.list())) {
     if (d.state == draft::DraftState::kOpen) continue;
     auto client = context.daemon(d);
-    if (!client || *client) continue;  // in use
+    if (!client || (*client && (*client)->daemon().busy)) continue;  // in use
     if (d.state == draft::DraftState::kCommitted &&
         sys::statat(AT_FDCWD, d.workspace) &&
         count_changes(context, d).value_or(1) > 0) {
@@ -54,7 +54,12 @@ Status drop_drafts(Context& context, bool dry_run, Freed& freed) {
           "draft '{}' was committed, and something is held in it", d.name));
       continue;
     }
-    if (!dry_run) TRY(store.remove(d.id));
+    if (!dry_run) {
+      // It would wait half an hour for a next command that does not come.
+      if (*client && !(*client)->shutdown(*TRY(context.layout()), d.id, false))
+        continue;
+      TRY(store.remove(d.id));
+    }
     freed.drafts.push_back(d.name);
   }
   return {};
@@ -122,7 +127,7 @@ Result<std::set<Sha256Digest>> needed(Context& context,
   }
   auto commits =
       sys::openat(AT_FDCWD, layout.commits(), O_RDONLY | O_DIRECTORY);
-  if (!commits && commits.error().err() == ENOENT) return live;
+  if (!commits && draft::is_nothing(commits.error())) return live;
   Fd dir = TRY(std::move(commits));
   int64_t now = Clock::real().now().tv_sec;
   for (const std::string& name : TRY(list_names(dir.get(), "."))) {
@@ -139,7 +144,7 @@ Result<std::set<Sha256Digest>> needed(Context& context,
 Status sweep(Context& context, Freed& freed) {
   const draft::Layout& layout = *TRY(context.layout());
   auto dir = sys::openat(AT_FDCWD, layout.objects(), O_RDONLY | O_DIRECTORY);
-  if (!dir && dir.error().err() == ENOENT) return {};
+  if (!dir && draft::is_nothing(dir.error())) return {};
   Fd fd = TRY(std::move(dir));
   auto store = TRY(snapshot::ObjectStore::open(fd.get()));
   auto swept = TRY(store.sweep([&] { return needed(context, layout); }));

@@ -355,7 +355,8 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
                                               ? "edit one of the two, or "
                                                 "discard the draft's"
                                               : "look with `stoplog status`; "
-                                                "--merge merges what drifted; "
+                                                "`stoplog commit --merge` "
+                                                "merges what drifted; "
                                                 "approve anew what the draft "
                                                 "changed"));
   end.result = TRY(std::move(result));

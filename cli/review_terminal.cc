@@ -180,7 +180,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const Options& options) {
         Error(Code::kUsage,
               fmt::format("this terminal ({}) cannot show a full screen",
                           term != nullptr ? escape(term) : "TERM is not set"))
-            .with_hint("stoplog approve -p asks line by line"));
+            .with_hint("`stoplog approve -p` asks line by line"));
   }
   out->before_ = sys::TerminalState::take(kIn);
   out->guard_.emplace(kOut, out->before_, leave_sequence());
