@@ -13,6 +13,7 @@
 #include "base/sys_terminal.h"
 #include "cli/review_file.h"
 #include "cli/review_text.h"
+#include "cli/review_words.h"
 #include "diff/paint.h"
 
 namespace stoplog::cli {
@@ -150,16 +151,10 @@ class Prompt {
                                 escape(hunk.header, Escape::kLine)));
     std::string by = makers_text(makers_.of(hunk.first_edit, hunk.edit_count));
     out += (by.empty() ? "" : "  by " + by) + '\n';
-    for (const diff::Line& line : hunk.lines) {
-      std::string_view text = line.text;
-      bool ends = text.ends_with('\n');
-      if (ends) text.remove_suffix(1);
-      std::string shown = line.origin + escape(text, Escape::kLine);
-      out += line.origin == '+'   ? paint("32", std::move(shown))
-             : line.origin == '-' ? paint("31", std::move(shown))
-                                  : shown;
-      out += '\n';
-      if (!ends) out += "\\ no newline at end of file\n";
+    for (size_t i = 0; i < hunk.lines.size(); ++i) {
+      out += shown_line(hunk.lines, i, request_.color) + '\n';
+      if (!hunk.lines[i].text.ends_with('\n'))
+        out += "\\ no newline at end of file\n";
       if (out.size() > (64 << 10)) {
         TRY(print(out));
         out.clear();

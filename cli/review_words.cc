@@ -98,4 +98,28 @@ std::optional<Range> changed_part(std::string_view line,
   return Range{begin, end};
 }
 
+std::string shown_line(const std::vector<diff::Line>& lines, size_t at,
+                       bool color) {
+  const diff::Line& line = lines[at];
+  std::string_view text = line.text;
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (!color || line.origin == ' ')
+    return line.origin + escape(text, Escape::kLine);
+  std::string out = line.origin == '+' ? "\x1b[32m+" : "\x1b[31m-";
+  Range marked;
+  if (auto other = partner(lines, at))
+    marked = changed_part(text, lines[*other].text).value_or(Range{});
+  auto add = [&](size_t begin, size_t end) {
+    out += escape(text.substr(begin, end - begin), Escape::kLine);
+  };
+  add(0, marked.begin);
+  if (marked.end > marked.begin) {
+    out += "\x1b[1;4m";
+    add(marked.begin, marked.end);
+    out += "\x1b[22;24m";
+  }
+  add(marked.end, text.size());
+  return out + "\x1b[m";
+}
+
 }  // namespace stoplog::cli

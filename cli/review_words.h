@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,5 +31,10 @@ struct Range {
 };
 std::optional<Range> changed_part(std::string_view line,
                                   std::string_view other);
+
+// The line with its sign, safe to print, without a newline; in colour the words
+// that are other ones are underlined.
+std::string shown_line(const std::vector<diff::Line>& lines, size_t at,
+                       bool color);
 
 }  // namespace stoplog::cli

@@ -88,3 +88,17 @@ TEST_CASE("review: the words of a line that are other ones are marked") {
     }
   CHECK(marks == 2);
 }
+
+TEST_CASE(
+    "a line of approve -p is escaped and its other words are underlined") {
+  std::vector<diff::Line> lines = {
+      {'-', "a = 1;\x1b[2J\n"}, {'+', "a = 2;\x1b[2J\n"}, {' ', "same"}};
+  CHECK(shown_line(lines, 0, false) == "-a = 1;^[[2J");
+  CHECK(shown_line(lines, 1, true) ==
+        "\x1b[32m+a = \x1b[1;4m2\x1b[22;24m;^[[2J\x1b[m");
+  CHECK(shown_line(lines, 0, true) ==
+        "\x1b[31m-a = \x1b[1;4m1\x1b[22;24m;^[[2J\x1b[m");
+  CHECK(shown_line(lines, 2, true) == " same");
+  lines[1].text = "other\n";
+  CHECK(shown_line(lines, 1, true) == "\x1b[32m+other\x1b[m");
+}
