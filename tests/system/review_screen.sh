@@ -123,7 +123,7 @@ tty_end
 
 tty_start 80 24 "TERM=dumb $demo a b; echo exit \$?"
 tty_sees 'cannot show a full screen'
-tty_sees 'hint: stoplog approve -p'
+tty_sees 'hint: `stoplog approve -p`'
 tty_sees 'exit 2'
 tty_end
 exits 2 "$demo" a b </dev/null >out 2>&1
