@@ -85,15 +85,6 @@ std::string describe(const Json& e) {
   return out;
 }
 
-// By command: runs that had ended before it was known that their output was
-// cut.
-Result<std::map<int64_t, Json>> cut_outputs(const draft::Ledger& ledger) {
-  std::map<int64_t, Json> cuts;
-  TRY(ledger.for_each_of(
-      "cut", [&](const Json& e) { cuts[e.integer("command")] = e; }));
-  return cuts;
-}
-
 std::string line_of(const Json& e) {
   auto time = parse_rfc3339(e.text("time"));
   return fmt::format("{:>4}  {}  {:<9} {}\n", e.integer("n"),
@@ -189,7 +180,7 @@ Result<int> log_without_draft(Context& context, const Args& args,
 Result<int> log_of(Context& context, const Args& args,
                    const draft::Draft& draft, const draft::Ledger& ledger,
                    std::optional<uint64_t> last) {
-  const std::map<int64_t, Json> cuts = TRY(cut_outputs(ledger));
+  const std::map<int64_t, Json> cuts = TRY(draft::cut_outputs(ledger));
   if (context.out.terminal() && !args.has("json"))
     if (uint64_t others = TRY(commits_of_others(context, draft)); others > 0)
       context.out.hint(

@@ -19,6 +19,7 @@
 #include "cli/who.h"
 #include "cli/words.h"
 #include "draft/ledger.h"
+#include "draft/report.h"
 #include "gate/standing.h"
 
 namespace stoplog::cli {
@@ -180,12 +181,15 @@ Status complete_receipt(Flow& flow, const gate::Plan& plan, Json& receipt) {
   Json commands = Json::array();
   draft::Ledger ledger = TRY(
       draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
+  const std::map<int64_t, Json> cuts = TRY(draft::cut_outputs(ledger));
   TRY(ledger.for_each([&](const Json& entry) {
     if (entry.text("kind") != "run") return true;
     Json one = Json::object();
     for (const char* key :
          {"command", "argv", "argv_bytes", "cwd", "exit", "time"})
       if (const Json* value = entry.find(key)) one.set(key, *value);
+    if (auto cut = cuts.find(entry.integer("command")); cut != cuts.end())
+      one.set("exit", cut->second["exit"]);
     commands.push(std::move(one));
     return true;
   }));

@@ -143,6 +143,13 @@ void amend(Json& run, const Json& cut) {
     run.set(key, cut[key]);
 }
 
+Result<std::map<int64_t, Json>> cut_outputs(const Ledger& ledger) {
+  std::map<int64_t, Json> cuts;
+  TRY(ledger.for_each_of(
+      "cut", [&](const Json& e) { cuts[e.integer("command")] = e; }));
+  return cuts;
+}
+
 Json run_report(const std::string& draft, uint32_t command,
                 const RunRequest& request, const std::string& workspace,
                 const Outcome& outcome, Json changed) {

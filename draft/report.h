@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a command ended, as JSON: the ledger's `run` entry and `run --report`
-// (schema in man stoplog-run). Pure.
+// (schema in man stoplog-run). Pure, but for
+// cut_outputs().
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "base/json.h"
+#include "base/result.h"
+#include "draft/ledger.h"
 #include "draft/protocol.h"
 
 namespace stoplog::draft {
@@ -28,6 +32,8 @@ Json lost_entry(const Json& begun);
 Json cut_entry(uint32_t command, const Outcome& outcome);
 // `run` as it ended after all. `cut` is such an entry of the same command.
 void amend(Json& run, const Json& cut);
+// All such entries of a record, by their command.
+Result<std::map<int64_t, Json>> cut_outputs(const Ledger& ledger);
 // The report's: version and draft first. `changed` is null when unknown.
 Json run_report(const std::string& draft, uint32_t command,
                 const RunRequest& request, const std::string& workspace,

@@ -52,6 +52,9 @@ output_limit_after_the_end() {
     fail "log --json: $(sl log --json)"
   prints 'killed: output' sl log
   sl log --verify >/dev/null
+  sl run --quiet -- sh -c 'echo x >made'
+  sl commit -a -y --receipt "$T/receipt" >/dev/null
+  jq -e '.commands[0].exit == 124' "$T/receipt" >/dev/null || fail "$(cat "$T/receipt")"
   # What fits is no reason to end anything.
   exits 0 sl run --quiet --output 4000 --report "$T/report" -- sh -c 'seq 1000' >"$T/out"
   same 1000 "$(wc -l <"$T/out")"
