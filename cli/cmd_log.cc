@@ -180,7 +180,7 @@ Result<int> log_without_draft(Context& context, const Args& args,
 Result<int> log_of(Context& context, const Args& args,
                    const draft::Draft& draft, const draft::Ledger& ledger,
                    std::optional<uint64_t> last) {
-  const std::map<int64_t, Json> cuts = TRY(draft::cut_outputs(ledger));
+  const std::map<int64_t, Json> cuts = TRY(draft::cut_outputs(ledger, last));
   if (context.out.terminal() && !args.has("json"))
     if (uint64_t others = TRY(commits_of_others(context, draft)); others > 0)
       context.out.hint(

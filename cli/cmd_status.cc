@@ -40,10 +40,9 @@ void next_steps(Context& context, const Decisions& decisions, bool empty) {
   if (decisions.stale())
     context.out.note("what was approved changed since: look again");
   if (decisions.undecided() > 0)
-    context.out.hint(fmt::format(
-        "{} to decide: `stoplog review`, or `stoplog diff` and `stoplog "
-        "approve`",
-        plural(decisions.undecided(), "change")));
+    context.out.hint(
+        fmt::format("{} to decide: `stoplog review`, or `diff` and `approve`",
+                    plural(decisions.undecided(), "change")));
   if (decisions.approved() > 0)
     context.out.hint(fmt::format("{} approved: `stoplog commit`",
                                  plural(decisions.approved(), "change")));

@@ -270,18 +270,23 @@ Status Ledger::for_each(const std::function<bool(const Json&)>& each,
 }
 
 Status Ledger::for_each_of(std::string_view kind,
-                           const std::function<void(const Json&)>& each) const {
+                           const std::function<void(const Json&)>& each,
+                           std::optional<uint64_t> last) const {
   auto fd = TRY(file());
   if (!fd) return {};
   // A line begins with n and kind, as append() writes it.
   const std::string wanted = fmt::format("\"kind\":\"{}\"", kind);
   constexpr size_t kBeginning = 64;
-  return for_each_line(fd->get(), [&](std::string_view line, uint64_t) {
-    if (line.substr(0, kBeginning).find(wanted) == line.npos) return true;
-    auto entry = Json::parse(line);
-    if (entry && entry->text("kind") == kind) each(*entry);
-    return true;
-  });
+  uint64_t from = last ? TRY(start_of_last(fd->get(), *last)) : 0;
+  return for_each_line(
+      fd->get(),
+      [&](std::string_view line, uint64_t) {
+        if (line.substr(0, kBeginning).find(wanted) == line.npos) return true;
+        auto entry = Json::parse(line);
+        if (entry && entry->text("kind") == kind) each(*entry);
+        return true;
+      },
+      from);
 }
 
 Result<std::vector<Json>> Ledger::entries() const {

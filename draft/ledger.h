@@ -56,9 +56,10 @@ class Ledger {
   // of a long record the `last` few cost no more than of a short one.
   Status for_each(const std::function<bool(const Json&)>& each,
                   std::optional<uint64_t> last = {}) const;
-  // Those of one kind alone; the others are not even parsed.
+  // Those of one kind alone, among the `last`; the others are not even parsed.
   Status for_each_of(std::string_view kind,
-                     const std::function<void(const Json&)>& each) const;
+                     const std::function<void(const Json&)>& each,
+                     std::optional<uint64_t> last = {}) const;
   Result<std::vector<Json>> entries() const;  // all, for a short one
 
   struct Verdict {

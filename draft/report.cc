@@ -143,10 +143,11 @@ void amend(Json& run, const Json& cut) {
     run.set(key, cut[key]);
 }
 
-Result<std::map<int64_t, Json>> cut_outputs(const Ledger& ledger) {
+Result<std::map<int64_t, Json>> cut_outputs(const Ledger& ledger,
+                                            std::optional<uint64_t> last) {
   std::map<int64_t, Json> cuts;
   TRY(ledger.for_each_of(
-      "cut", [&](const Json& e) { cuts[e.integer("command")] = e; }));
+      "cut", [&](const Json& e) { cuts[e.integer("command")] = e; }, last));
   return cuts;
 }
 

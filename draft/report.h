@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -32,8 +33,10 @@ Json lost_entry(const Json& begun);
 Json cut_entry(uint32_t command, const Outcome& outcome);
 // `run` as it ended after all. `cut` is such an entry of the same command.
 void amend(Json& run, const Json& cut);
-// All such entries of a record, by their command.
-Result<std::map<int64_t, Json>> cut_outputs(const Ledger& ledger);
+// All such entries of a record, by their command; they stand behind its own, so
+// the `last` entries have all that is to be known of the runs among them.
+Result<std::map<int64_t, Json>> cut_outputs(const Ledger& ledger,
+                                            std::optional<uint64_t> last = {});
 // The report's: version and draft first. `changed` is null when unknown.
 Json run_report(const std::string& draft, uint32_t command,
                 const RunRequest& request, const std::string& workspace,

@@ -276,3 +276,24 @@ TEST_CASE("a committed draft is open when the end of a run is told") {
   CHECK(told == std::vector{DraftState::kCommitted, DraftState::kOpen,
                             DraftState::kOpen});
 }
+
+TEST_CASE("entries of one kind are found among the last") {
+  LedgerPlace place;
+  place.add(3);
+  // A word of the user's is no kind.
+  REQUIRE(place.ledger.append(
+      "note", Json::object().set("text", "\"kind\":\"cut\""), Sync::kNo));
+  REQUIRE(
+      place.ledger.append("cut", Json::object().set("command", 7), Sync::kNo));
+  place.add(2);
+  auto commands = [&](std::optional<uint64_t> last) {
+    std::vector<int64_t> out;
+    REQUIRE(place.ledger.for_each_of(
+        "cut", [&](const Json& e) { out.push_back(e.integer("command")); },
+        last));
+    return out;
+  };
+  CHECK(commands({}) == std::vector<int64_t>{7});
+  CHECK(commands(3) == std::vector<int64_t>{7});
+  CHECK(commands(2).empty());
+}
