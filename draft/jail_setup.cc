@@ -11,6 +11,7 @@
 #include "diff/content_hash.h"
 #include "diff/git_facts.h"
 #include "draft/git_link.h"
+#include "draft/jail_ids.h"
 #include "fs/view.h"
 #include "jail/home.h"
 #include "jail/toolchains.h"
@@ -28,11 +29,16 @@ bool is_template(std::string_view name) {
   return false;
 }
 
-// Host ids of root's jails: far above what distributions and subuid ranges
-// give out (they end at 1,878,982,656), below 2^31.
-constexpr uid_t kFirstJailId = 1'900'000'000;
-constexpr uint64_t kJailIds = 100'000'000;
 constexpr uid_t kInsideId = 1000;
+
+// For a map without such a number any will do: the jail cannot be made, and
+// says why.
+uint32_t host_id(const char* map, std::string_view draft_id) {
+  constexpr uint32_t kNone = 1'900'000'000;
+  auto text = sys::read_file(AT_FDCWD, map, 1u << 16);
+  const uint64_t hash = xxh3_64(std::as_bytes(std::span(draft_id)));
+  return text ? jail_id(*text, hash).value_or(kNone) : kNone;
+}
 
 std::string user_name() {
   // getpwuid would load NSS modules into the daemon; a name is not worth it
@@ -75,8 +81,8 @@ jail::Identity jail_identity(std::string_view draft_id, const sys::Stat&) {
     who.user = who.group = user_name();
     return who;
   }
-  uint64_t number = xxh3_64(std::as_bytes(std::span(draft_id))) % kJailIds;
-  who.host_uid = who.host_gid = kFirstJailId + static_cast<uid_t>(number);
+  who.host_uid = host_id("/proc/self/uid_map", draft_id);
+  who.host_gid = host_id("/proc/self/gid_map", draft_id);
   who.uid = who.gid = kInsideId;
   who.user = who.group = "user";
   return who;

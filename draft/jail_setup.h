@@ -16,8 +16,8 @@
 namespace stoplog::draft {
 
 // Who runs inside. A user is himself. Root becomes an id that is this draft's
-// alone and owns nothing on the host; the mount shows it the workspace's owner
-// as itself.
+// alone (in a container's namespace, of few: draft/jail_ids.h) and owns nothing
+// on the host; the mount shows it the workspace's owner as itself.
 jail::Identity jail_identity(std::string_view draft_id,
                              const sys::Stat& workspace);
 

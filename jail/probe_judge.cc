@@ -132,10 +132,15 @@ Check judge_trial(const TrialFacts& trial, const NamespaceFacts& facts) {
     check.verdict = Verdict::kFail;
     check.detail = trial.failure;
     // The kernel mounts a procfs only beside one that is wholly visible.
-    check.hint = trial.failure.find("proc /proc") != std::string::npos
-                     ? "in a container with a masked /proc an ordinary user "
-                       "cannot have this: run as root, or unmask /proc"
-                     : namespace_hint(facts);
+    if (trial.failure.find("proc /proc") != std::string::npos)
+      check.hint =
+          "in a container with a masked /proc an ordinary user cannot have "
+          "this: run as root, or unmask /proc";
+    else if (trial.root &&
+             trial.failure.find("map the jail's user") != std::string::npos)
+      check.hint = kFewIdsHint;
+    else
+      check.hint = namespace_hint(facts);
   }
   return check;
 }

@@ -38,7 +38,12 @@ Check judge_cgroups(const LimitMeans& means);
 struct TrialFacts {
   bool tried = false;
   std::string failure;
+  bool root = false;
 };
+// Why root cannot make its jail's user, and what to do.
+inline constexpr char kFewIdsHint[] =
+    "this is a user namespace, a container's, with too few users: map 4096 in "
+    "a row into it (65536 are usual), or run stoplog outside of it";
 Check judge_trial(const TrialFacts& trial, const NamespaceFacts& facts);
 
 }  // namespace stoplog::jail

@@ -19,6 +19,7 @@
 #include "jail/cgroup.h"
 #include "jail/enter.h"
 #include "jail/limits.h"
+#include "jail/probe_judge.h"
 #include "jail/proc_tree.h"
 #include "jail/scope.h"
 #include "jail/wire.h"
@@ -152,10 +153,14 @@ Result<Zygote> Zygote::start_now(const JailSpec& spec) {
   auto mapped = sys::write_id_maps(
       *pid, {.inside = id.uid, .outside = id.host_uid},
       {.inside = id.gid, .outside = id.host_gid}, !privileged);
-  if (!mapped)
-    return std::unexpected(std::move(mapped.error())
-                               .context("cannot map the jail's user")
-                               .as(Code::kUnsupported));
+  if (!mapped) {
+    Error error = std::move(mapped.error())
+                      .context("cannot map the jail's user")
+                      .as(Code::kUnsupported);
+    if (privileged && error.err() == EPERM)
+      return std::unexpected(std::move(error).with_hint(kFewIdsHint));
+    return std::unexpected(std::move(error));
+  }
   TRY(send_message(zygote.state_->control.get(), Writer(Message::kGo).data()));
   return zygote;
 }

@@ -126,6 +126,11 @@ TEST_CASE("a jail that was not tried, or did not stand, fails") {
   is_well(judge_trial({.tried = true, .failure = {}}, {}));
   says(judge_trial({}, {}), Verdict::kFail, "not tried", "above");
   says(judge_trial({.tried = true,
+                    .failure = "cannot map the jail's user: no",
+                    .root = true},
+                   {}),
+       Verdict::kFail, "map the jail's user", "too few users");
+  says(judge_trial({.tried = true,
                     .failure = "cannot mount proc /proc: Operation not "
                                "permitted"},
                    {}),
