@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -69,6 +70,13 @@ Status attach_mount(int from, int to) {
 Status make_mounts_private() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
     return fail_errno(errno);
+  return {};
+}
+
+Status own_mount_namespace() {
+  if (::unshare(CLONE_NEWNS) != 0)
+    return fail_errno(errno, "cannot make a mount namespace");
+  TRY_CTX(make_mounts_private(), "cannot make mounts private");
   return {};
 }
 

@@ -35,6 +35,9 @@ Status add_mount_attributes(int fd, uint64_t attributes, Depth depth);
 Status attach_mount(int from, int to);
 // What is mounted here neither sends nor receives mounts from now on.
 Status make_mounts_private();
+// A mount namespace of its own for the calling process, all of it private: the
+// host does not see what is mounted there, and it vanishes with the process.
+Status own_mount_namespace();
 // The directory `root`, itself a mount, becomes "/", and the old root is
 // detached; the working directory is the new root.
 Status enter_root(int root);

@@ -70,6 +70,13 @@ Check judge_fuse(const FuseFacts& facts) {
 }
 
 Check judge_fusermount(const FusermountFacts& facts) {
+  if (facts.root && facts.root_error != 0)
+    return bad("fusermount3", Verdict::kFail,
+               fmt::format("not needed, but root cannot mount here: {}",
+                           Error(facts.root_error).text()),
+               "a container must be given CAP_SYS_ADMIN and the device (docker "
+               "run --cap-add SYS_ADMIN --device /dev/fuse; with AppArmor, "
+               "--security-opt apparmor=unconfined)");
   if (facts.root) return well("fusermount3", "not needed: root mounts itself");
   if (!facts.there)
     return bad("fusermount3", Verdict::kFail,

@@ -25,6 +25,7 @@ struct FusermountFacts {
   bool root = false;
   bool there = false;
   bool setuid = false;  // or with a capability: it may mount
+  int root_error = 0;   // what root's own mounting said
 };
 jail::Check judge_fusermount(const FusermountFacts& facts);
 

@@ -2,8 +2,6 @@
 #include "draft/session.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/sys_file.h"
+#include "base/sys_mount.h"
 #include "draft/jail_setup.h"
 #include "draft/layout.h"
 #include "draft/policy.h"
@@ -46,21 +45,12 @@ fs::ObjectSource objects_of(const Layout& layout) {
   };
 }
 
-// Root's mounts are nobody else's business: the host does not see them, and
-// they vanish with the daemon.
-Status enter_own_mount_namespace() {
-  if (::unshare(CLONE_NEWNS) != 0)
-    return fail_errno(errno, "cannot make a mount namespace");
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    return fail_errno(errno, "cannot make mounts private");
-  return {};
-}
-
 void warn(std::string_view line) { log::warn("{}", line); }
 
-// A machine without FUSE cannot hold anything: exit 5, not a failure of ours.
-Result<std::unique_ptr<fs::MountServer>> mounted(
-    Result<std::unique_ptr<fs::MountServer>> made) {
+// A machine that cannot mount cannot hold anything: exit 5, not a failure of
+// ours.
+template <class T>
+Result<T> mounted(Result<T> made) {
   if (made) return made;
   return std::unexpected(
       std::move(made.error())
@@ -167,7 +157,8 @@ Status Session::mount_trees(const CoreContext& context,
   notes_ = TRY(make_dir(notes_path_));
   sweep_dead_mounts(context.layout, context.draft.id);
   if (shown.empty()) TRY(prepare_mount_point(mount_path_));
-  if (root && shown.empty()) TRY(enter_own_mount_namespace());
+  // Root's mounts are nobody else's business.
+  if (root && shown.empty()) TRY(mounted(sys::own_mount_namespace()));
 
   fs::MountSpec spec{.path = mount_path_,
                      .way = root ? fs::Way::kPrivileged : fs::Way::kFusermount,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Root of a user namespace, as in a rootless container: with the usual range of
-# users everything works; with one user alone nothing runs, and it is said why.
+# Root that is not the host's. Of a user namespace, as in a rootless container:
+# with the usual range of users everything works; with one user alone nothing
+# runs, and it is said why, as it is without the right to mount.
 . "$(dirname "$0")/lib.sh" || exit 1
 needs git jq nsenter
 needs_fuse
@@ -53,3 +54,16 @@ grep -q "cannot map the jail's user" "$T/err" && grep -q '^hint: .*too few users
 exits 5 within doctor >"$T/out"
 grep -q 'too few users' "$T/out" || fail "doctor: $(cat "$T/out")"
 kill "$inside"
+
+# As a container that was given nothing: `doctor` knows what `run` will say.
+workspace
+incapable() { setpriv --bounding-set -sys_admin --inh-caps -sys_admin "$STOPLOG" "$@"; }
+exits 5 incapable run -- touch ran 2>"$T/err"
+grep -q 'cannot make a mount namespace' "$T/err" && grep -q '^hint: .*doctor' "$T/err" ||
+  fail "$(cat "$T/err")"
+[ ! -e ran ] || fail 'it ran'
+exits 5 incapable doctor >"$T/out"
+grep -q '^fail fusermount3 .*root cannot mount here' "$T/out" && grep -q 'CAP_SYS_ADMIN' "$T/out" ||
+  fail "doctor: $(cat "$T/out")"
+exits 5 incapable doctor --json >"$T/out"
+jq -e '.ok == false' "$T/out" >/dev/null

@@ -48,6 +48,8 @@ TEST_CASE("without the device or fusermount3 nothing can be mounted") {
   says(judge_fuse({.error = EPERM}), Verdict::kFail, "not permitted",
        "allow the device");
   is_well(judge_fusermount({.root = true}));
+  says(judge_fusermount({.root = true, .root_error = EPERM}), Verdict::kFail,
+       "root cannot mount here: Operation not permitted", "CAP_SYS_ADMIN");
   is_well(judge_fusermount({.there = true, .setuid = true}));
   says(judge_fusermount({}), Verdict::kFail, "an ordinary user cannot mount",
        "fuse3 package");
