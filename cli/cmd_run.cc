@@ -239,13 +239,13 @@ Result<int> run_in_draft(Context& context, const Args& args,
   if (!quiet && done.open_line &&
       streams.kind[2] == jail::StreamKind::kTerminal)
     (void)sys::write_full(2, "\n");
+  // Else the command decides whether its summary is read.
+  const bool terminal = streams.kind[2] == jail::StreamKind::kTerminal;
+  if (!quiet && terminal) context.out.settle_terminal();
   if (done.cut)
     if (Status told = record_cut(context, prepared.draft, done); !told)
       context.out.note("the record does not say that the output was cut: " +
                        told.error().text());
-  // Else the command decides whether its summary is read.
-  const bool terminal = streams.kind[2] == jail::StreamKind::kTerminal;
-  if (!quiet && terminal) context.out.settle_terminal();
   int code = exit_of(context, done.outcome);
   AfterRun after{.draft = prepared.draft,
                  .created = prepared.created,
