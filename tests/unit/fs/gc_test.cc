@@ -96,7 +96,15 @@ TEST_CASE("gc takes nothing that a mark or a fork of a random history needs") {
       auto report = h.f.tree->gc(policy);
       if (!report) FAIL(report.error().text());
       CHECK(report->marks == dry->marks);
-      if (round < 1) CHECK(disk_bytes(h.f.draft) + report->bytes == disk);
+      if (round < 1) {
+        // ext4 needs a page to tell the parts of a file with five or more.
+        const uint64_t pages =
+            4096 * uint64_t(std::distance(
+                       stdfs::directory_iterator(h.f.draft / "segments"), {}));
+        const uint64_t sum = disk_bytes(h.f.draft) + report->bytes;
+        CHECK(sum >= disk);
+        CHECK(sum <= disk + pages);
+      }
       freed += report->bytes;
       dropped += report->marks;
       CHECK(h.dump(kEnd) == before);
