@@ -37,10 +37,14 @@ Json network_json(const std::vector<NetAttempt>& attempts) {
   return json;
 }
 
-// RLIMIT_NPROC refuses without counting, and nothing tells how often.
-Json refused_pids(const Outcome& outcome) {
+// RLIMIT_NPROC refuses without counting: once, when the limit was seen reached.
+uint64_t refused_pids(const RunRequest& request, const Outcome& outcome) {
   for (const auto& [limit, by] : outcome.held)
-    if (limit == "pids" && by == "rlimit") return Json();
+    if (limit == "pids" && by == "rlimit")
+      return request.limits.pids.value &&
+                     outcome.pids_peak >= *request.limits.pids.value
+                 ? 1
+                 : 0;
   return outcome.refused_pids;
 }
 
@@ -75,7 +79,7 @@ Json outcome_fields(uint32_t command, const RunRequest& request,
   json.set("refused", Json::object()
                           .set("disk", outcome.refused_disk)
                           .set("inodes", outcome.refused_inodes)
-                          .set("pids", refused_pids(outcome)))
+                          .set("pids", refused_pids(request, outcome)))
       .set("wall_ms", outcome.wall_ms)
       .set("cpu_ms", outcome.cpu_ms)
       .set("cpu_user_ms", outcome.cpu_user_ms)
