@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diff/git_named.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -116,7 +118,8 @@ class Reader {
       if (!target) break;
       file = whole(*target, file.substr(0, file.rfind('/')));
     }
-    return sys::read_file(AT_FDCWD, file, kConfigLimit);
+    Fd fd = TRY(sys::openat(AT_FDCWD, file.c_str(), O_RDONLY | O_NONBLOCK));
+    return sys::read_all(fd.get(), kConfigLimit);
   }
 
   // Hooks of the repository itself: one that is a link into the tree, and what

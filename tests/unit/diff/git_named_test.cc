@@ -42,6 +42,7 @@ TEST_CASE("what a hook of the real repository runs is a danger") {
   TwoTrees::write(hooks + "/post-checkout", "npx lefthook run post-checkout\n");
   TwoTrees::write(hooks + "/update.sample", "sh tools/other\n");
   repo.copy_base();
+  ::mkfifo((hooks + "/fifo").c_str(), 0644);  // nobody writes to it
   for (const char* name :
        {"tools/check.sh", "tools/top.sh", "tools/deps.js", "package.json",
         "tools/msg.py", "lefthook.yml", "tools/other"})
