@@ -95,7 +95,8 @@ class Merger {
       return settle(item, there ? there : real);
     if (!item.old && there) return refuse("and is not what the draft has");
     if (item.old && !real) return refuse("and the draft changed it");
-    if (!item.old || difference(*item.old, real->node).empty() || drifts.size() > 1) {
+    if (!item.old || difference(*item.old, real->node).empty() ||
+        drifts.size() > 1) {
       conflicts_.insert(conflicts_.end(), drifts.begin(), drifts.end());
       return {};
     }
