@@ -75,14 +75,20 @@ class Selector {
       dangers_.push_back(change.path);
       return {};
     }
-    selection_.approved.push_back(change.path);
     if (change.git) {
+      selection_.approved.push_back(change.path);
       selection_.git.push_back(&change);
       return {};
     }
-    bool whole = decision->edits.empty();
-    Item item = whole ? TRY(item_of(*TRY(as_decided(change, *decision))))
-                      : TRY(part_of(change, *decision));
+    const bool whole = decision->edits.empty();
+    std::optional<Change> agreed;
+    if (whole) agreed = TRY(as_decided(change, *decision));
+    if (whole && !agreed) {  // since the line above: the real tree moves
+      stale_.push_back(change.path);
+      return {};
+    }
+    selection_.approved.push_back(change.path);
+    Item item = whole ? TRY(item_of(*agreed)) : TRY(part_of(change, *decision));
     if (!decision->confirmed) tame(item);
     taken_.insert(item.path);
     if (whole) whole_.insert(change.path);
