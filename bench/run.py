@@ -99,6 +99,11 @@ def one(view_class, workload, lower, place, options, samples):
             mounts.setdefault(view.name, []).append(time.monotonic() - begin)
         for part, took in workload.run(directory, options).items():
             samples.setdefault((workload.name, part), {}).setdefault(view.name, []).append(took)
+    except (subprocess.CalledProcessError, OSError) as error:
+        if hasattr(view, "last_words"):
+            said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
+            raise OSError(f"{error} {said}; its daemon said: {view.last_words()}") from error
+        raise
     finally:
         view.close()
 

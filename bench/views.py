@@ -10,6 +10,7 @@ a class with
 A view is used by one round of one workload and then closed, so that no round
 sees what another one wrote.
 """
+import glob
 import os
 import shutil
 import subprocess
@@ -161,6 +162,17 @@ class Stoplog:
             time.sleep(0.02)
         sh("umount", "-l", os.path.join(self.at, "merged"), check=False)
         shutil.rmtree(self.at, ignore_errors=True)
+
+    def last_words(self):
+        """What its daemon wrote last: why it is gone, if it is."""
+        if self.env is None:
+            return "nothing"
+        logs = glob.glob(os.path.join(self.env["XDG_STATE_HOME"], "stoplog/drafts/*/daemon.log"))
+        lines = []
+        for log in sorted(logs, key=os.path.getmtime):
+            with open(log, encoding="utf-8", errors="replace") as f:
+                lines += f.read().splitlines()
+        return lines[-1] if lines else "nothing"
 
     def daemon_pids(self):
         """Processes of our program that hold this view's state."""
