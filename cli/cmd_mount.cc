@@ -169,7 +169,8 @@ Result<int> run_mount(Context& context, const Args& args) {
   const std::string journal = TRY(context.layout())->journal(made.draft.id);
   if (!place && made.created && !sys::statat(AT_FDCWD, journal))
     (void)TRY(context.store())->remove(made.draft.id);
-  context.out.write(TRY(std::move(place)) + "\n");
+  const std::string shown = TRY(std::move(place));
+  context.out.write((context.out.terminal() ? escape(shown) : shown) + "\n");
   return 0;
 }
 

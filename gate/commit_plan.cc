@@ -332,11 +332,12 @@ std::string to_text(const CommitPlan& plan) {
   for (const StageOp& op : plan.stage) {
     const Item& item = plan.items[op.item];
     std::string link;
-    if (op.link_of) link = ", link of " + plan.stage[*op.link_of].place;
+    if (op.link_of)
+      link = ", link of " + quote_name(plan.stage[*op.link_of].place);
     if (op.link_real)
       link = ", link of " +
              quote_name(shown_path(plan.items[*op.link_real].base_path()));
-    text += fmt::format("stage {} {} ({}{})\n", op.place,
+    text += fmt::format("stage {} {} ({}{})\n", quote_name(op.place),
                         quote_name(shown_path(item.path)),
                         describe(*item.fresh), link);
   }

@@ -2,6 +2,8 @@
 // The plan as text: what would be done, in which order.
 #include "gate/commit_plan.h"
 
+#include <algorithm>
+
 #include "catch_shim.h"
 #include "snapshot/content_digest.h"
 
@@ -66,6 +68,15 @@ TEST_CASE("a replaced file is one exchange and a new mode is set in place") {
 TEST_CASE("nothing is done where nothing changed") {
   CHECK(text_of({changed("a", file("1"), file("1"))}).empty());
   CHECK(text_of({}).empty());
+}
+
+TEST_CASE("no name of a new tree reaches a terminal as it is") {
+  const std::string text =
+      text_of({added("d", dir()), added("d/\x1b[2J\nput x", dir()),
+               added("d/\x1b[2J\nput x/f", file("x"))});
+  INFO(text);
+  CHECK(text.find('\x1b') == text.npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 4);
 }
 
 TEST_CASE("a new tree is one rename") {
