@@ -304,12 +304,9 @@ class Painter {
         return entry(columns >= 60 ? "reason (Enter: reject, Esc: not): "
                                    : "reason: ");
       case Mode::kConfirm:
-        return put(
-            row, 0,
-            fit(fmt::format("commit {} file{}{}? y/n ", model_.approved(),
-                            model_.approved() == 1 ? "" : "s", held_back()),
-                columns),
-            Ink::kStrong);
+        return question(fmt::format("commit {} file{}{}", model_.approved(),
+                                    model_.approved() == 1 ? "" : "s",
+                                    held_back()));
       case Mode::kBrowse:
       case Mode::kPopup:
         break;
@@ -336,6 +333,15 @@ class Painter {
          model_.is_early() ? std::span<const std::string_view>(kEarly)
                            : std::span<const std::string_view>(kHints))
       if (hint.size() <= columns) return put(row, 0, hint, Ink::kFaint);
+  }
+
+  // The keys that answer are seen, however narrow the window.
+  void question(const std::string& what) {
+    constexpr std::string_view kKeys = "? y/n ";
+    auto columns = static_cast<size_t>(g_.columns);
+    size_t room = columns > kKeys.size() ? columns - kKeys.size() : 0;
+    put(g_.rows - 1, 0, fit(fit(what, room) + std::string(kKeys), columns),
+        Ink::kStrong);
   }
 
   std::string held_back() const {

@@ -135,6 +135,9 @@ Key key_of(wint_t code) {
 Key read_code(int wait_ms) {
   ::wtimeout(stdscr, wait_ms);
   int code = ::wgetch(stdscr);
+  // resizeterm() puts one before what is typed next, which may answer a
+  // question: nobody pressed it.
+  while (code == KEY_RESIZE) code = ::wgetch(stdscr);
   if (code == ERR) return KeyReader::kNone;
   return code < 0x100 ? static_cast<Key>(code)
                       : key_of(static_cast<wint_t>(code));
@@ -170,7 +173,9 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const Options& options) {
   if (!sys::is_terminal(kIn) || !sys::is_terminal(kOut))
     return std::unexpected(
         Error(Code::kUsage, "the review screen needs a terminal")
-            .with_hint("stoplog status and stoplog approve work without one"));
+            .with_hint(
+                "`stoplog approve -p` asks line by line, `stoplog approve "
+                "PATH` not at all"));
   std::unique_ptr<Terminal> out(new Terminal);
   out->ascii_ = !choose_locale();
   int problem = 0;

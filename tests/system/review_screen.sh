@@ -104,7 +104,12 @@ tty_send c
 tty_sees '? y/n'
 tty_send n
 tty_sees 'not committed'
-tty_send c y
+# A window that changes meanwhile answers no question, and takes no answer away.
+tty_send c
+tty_sees '? y/n'
+tty_resize 100 30
+tty_matches '^ review.\{80,\}[a-z]'
+tty_send y
 tty_sees 'exit 0'
 grep -qx '.github/workflows/ci.yml: approved' s/committed || fail 'committed'
 tty_end

@@ -133,6 +133,17 @@ TEST_CASE("layout: a narrow screen shows one pane and Tab changes it") {
   CHECK(r.screen().find("-bye") != std::string::npos);
 }
 
+TEST_CASE("layout: a question shows what answers it however narrow") {
+  Review r({modified("f", "a\n", "b\n"), modified("g", "a\n", "b\n")});
+  r.press("yc");
+  REQUIRE(r.model.mode() == Mode::kConfirm);
+  for (int columns : {100, 34, 30, 20, 8}) {
+    r.model.resize(columns, 10);
+    INFO(columns);
+    CHECK(r.screen().find("? y/n") != std::string::npos);
+  }
+}
+
 TEST_CASE("layout: a text without a last newline says so") {
   Review r({modified("f", "a\n", "a")});
   CHECK(r.screen().find("\\ no newline at end of file") != std::string::npos);
