@@ -96,7 +96,10 @@ Result<int> run(Context& context, const Args& args) {
     // For eyes, as `diff` shows it.
     TRY(diff::render_terminal(
         *opened.view, set,
-        {.terminal = true, .color = context.out.color(), .ignored = ignored},
+        {.terminal = true,
+         .color = context.out.color(),
+         .width = context.out.width(),
+         .ignored = ignored},
         [&](std::string_view text) { context.out.write(text); }));
   } else if (args.positionals.empty()) {
     report = TRY(write_to(opened, set, ignored, [&](std::string_view text) {

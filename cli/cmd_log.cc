@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/fold.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -87,7 +88,7 @@ std::string describe(const Json& e) {
 
 std::string line_of(const Json& e) {
   auto time = parse_rfc3339(e.text("time"));
-  return fmt::format("{:>4}  {}  {:<9} {}\n", e.integer("n"),
+  return fmt::format("{:>4}  {}  {:<9} {}", e.integer("n"),
                      time ? local_time(*time) : escape(e.text("time")),
                      escape(e.text("kind")), describe(e));
 }
@@ -137,7 +138,9 @@ class Printer {
   // False: nobody reads on.
   bool print(const Json& e) {
     if (!json_)
-      out_.write(line_of(e));
+      out_.write((out_.terminal() ? fold(line_of(e), width_, "          ")
+                                  : line_of(e)) +
+                 "\n");
     else
       out_.write((std::exchange(first_, false) ? "" : ",") + e.dump());
     return !out_.dead();
@@ -148,6 +151,7 @@ class Printer {
 
  private:
   Output& out_;
+  const size_t width_ = out_.width();
   bool json_ = false, first_ = true;
 };
 

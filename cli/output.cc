@@ -7,10 +7,12 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
 #include "base/escape.h"
+#include "base/fold.h"
 #include "base/strings.h"
 #include "base/sys_answers.h"
 #include "base/sys_file.h"
@@ -46,8 +48,22 @@ bool has_program(const std::string& name) {
   return false;
 }
 
+unsigned width_of_any(std::initializer_list<int> fds) {
+  winsize size{};
+  for (int fd : fds)
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return size.ws_col;
+  return 80;
+}
+
 void to_stderr(const std::string& line) {
   (void)sys::write_full(2, line + "\n");
+}
+
+// Of our own; programs find a sentence on one line.
+void say_sentence(const std::string& text) {
+  if (::isatty(2) != 1) return to_stderr(text);
+  to_stderr(fold_prose(text, width_of_any({2, 1, 0})));
 }
 
 }  // namespace
@@ -63,13 +79,7 @@ void Output::set_color(ColorMode mode) {
   error_color_ = wants_color(mode, 2);
 }
 
-unsigned Output::width() const {
-  winsize size{};
-  for (int fd : {1, 2, 0})
-    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-      return size.ws_col;
-  return 80;
-}
+unsigned Output::width() const { return width_of_any({1, 2, 0}); }
 
 void Output::write(std::string_view text) {
   if (dead_) return;
@@ -90,7 +100,7 @@ void Output::flush() {
 
 void Output::note(std::string_view text) {
   flush();
-  to_stderr(fmt::format("stoplog: {}", escape(text, Escape::kText)));
+  say_sentence(fmt::format("stoplog: {}", escape(text, Escape::kText)));
 }
 
 void Output::say(std::string_view text) {
@@ -116,14 +126,14 @@ void Output::settle_terminal() {
 
 void Output::hint(std::string_view text) {
   flush();
-  to_stderr(fmt::format("{} {}", colored("hint:", "33", error_color_),
-                        escape(text, Escape::kText)));
+  say_sentence(fmt::format("{} {}", colored("hint:", "33", error_color_),
+                           escape(text, Escape::kText)));
 }
 
 void Output::error(const Error& error) {
   flush();
-  to_stderr(fmt::format("{} {}", colored("stoplog:", "31;1", error_color_),
-                        escape(error.text(), Escape::kText)));
+  say_sentence(fmt::format("{} {}", colored("stoplog:", "31;1", error_color_),
+                           escape(error.text(), Escape::kText)));
   if (!error.hint().empty())
     hint(error.hint());
   else if (error.err() == ENOSPC || error.err() == EDQUOT)

@@ -115,9 +115,11 @@ Result<Json> after_run(Context& context, draft::Client& client,
   }
   if (!after.quiet) {
     std::string text;
-    diff::render_summary(
-        set, {.terminal = after.terminal, .color = context.out.error_color()},
-        [&](std::string_view piece) { text += piece; });
+    diff::render_summary(set,
+                         {.terminal = after.terminal,
+                          .color = context.out.error_color(),
+                          .width = context.out.width()},
+                         [&](std::string_view piece) { text += piece; });
     context.out.say(text);
     if (after.terminal) next_steps(context, set);
   }

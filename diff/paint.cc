@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/escape.h"
+#include "base/fold.h"
 #include "diff/select.h"
 
 namespace stoplog::diff {
@@ -36,6 +37,11 @@ std::string paint(bool color, Ink ink, std::string_view text) {
 
 std::string shown_name(std::string_view name, const RenderOptions& options) {
   return options.terminal ? escape(name) : quote_name(name);
+}
+
+std::string shown_line(const std::string& line, std::string_view lead,
+                       const RenderOptions& options) {
+  return (options.terminal ? fold(line, options.width, lead) : line) + "\n";
 }
 
 char letter_of(const Change& change) {

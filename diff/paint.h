@@ -18,6 +18,11 @@ std::string paint(bool color, Ink ink, std::string_view text);
 // does.
 std::string shown_name(std::string_view name, const RenderOptions& options);
 
+// A line of such names and of our own words: on a terminal broken at blanks,
+// each further row after `lead` (base/fold.h).
+std::string shown_line(const std::string& line, std::string_view lead,
+                       const RenderOptions& options);
+
 // "A", "M", "D", "R", "T" as git has them; a change of mode is "M".
 char letter_of(const Change& change);
 

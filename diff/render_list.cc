@@ -149,7 +149,7 @@ std::string one_line(const Change& change, const RenderOptions& options) {
   if (change.drift)
     line += "  " + paint(options.color, Ink::kAlarm,
                          "drift: " + escape(*change.drift));
-  return line + "\n";
+  return line;
 }
 
 std::string group_line(const Group& group, const RenderOptions& options) {
@@ -157,7 +157,12 @@ std::string group_line(const Group& group, const RenderOptions& options) {
       "   {}  {}: {}, {}", shown_name(group.path, options), group.reason,
       plural(group.files, "file", "files"), print_size(group.bytes));
   if (group.deleted > 0) line += fmt::format(", {} deleted", group.deleted);
-  return line + "\n";
+  return line;
+}
+
+// No row but a line's first begins at the margin.
+std::string folded(const std::string& line, const RenderOptions& options) {
+  return shown_line(line, "       ", options);
 }
 
 }  // namespace
@@ -167,12 +172,13 @@ void render_list(const ChangeSet& set, const RenderOptions& options,
   for (size_t i : display_order(set)) {
     const Change& change = set.changes[i];
     if (is_listed(change, options.ignored, options.paths))
-      sink(one_line(change, options));
+      sink(folded(one_line(change, options), options));
   }
-  for (const Group& group : set.groups) sink(group_line(group, options));
+  for (const Group& group : set.groups)
+    sink(folded(group_line(group, options), options));
   Counts counts = count(set, options);
   if (counts.shown > 0) {
-    sink(totals(counts) + "\n");
+    sink(folded(totals(counts), options));
   } else {
     sink("no changes\n");
   }
@@ -208,14 +214,14 @@ void render_summary(const ChangeSet& set, const RenderOptions& options,
   for (const Group& group : set.groups) ignored += group.files;
   if (ignored > 0)
     line += ", " + plural(ignored, "ignored file", "ignored files");
-  sink(line + "\n");
+  sink(folded(line, options));
   uint64_t named = 0, more = 0, dangers = 0;
   for (size_t i : display_order(set)) {
     const Change& change = set.changes[i];
     if (!is_listed(change, options.ignored, options.paths)) continue;
     if (!change.is_danger() && !change.is_deletion() && !change.drift) continue;
     if (named++ < kSummaryLines) {
-      sink("  " + one_line(change, options));
+      sink(folded("  " + one_line(change, options), options));
       continue;
     }
     ++more;

@@ -92,7 +92,8 @@ class Colouring {
 void write_remarks(const Change& change, const RenderOptions& options,
                    const Sink& sink) {
   auto remark = [&](Ink ink, std::string_view text) {
-    sink(paint(options.color, ink, fmt::format("# {}", text)) + "\n");
+    sink(shown_line(paint(options.color, ink, fmt::format("# {}", text)),
+                    "#     ", options));
   };
   std::string name = escape(change.shown_path());
   if (change.is_moved_directory())
