@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <unordered_map>
+#include <cstdint>
+#include <utility>
 
 #include "base/glob.h"
 #include "base/strings.h"
@@ -221,137 +221,163 @@ constexpr NameRule kRules[] = {
      "what it hides later is not seen in git's status"},
 };
 
+// A pattern of the rules above, found by its first component: built by the
+// compiler, and of places and not of pointers, so that a program that starts
+// has nothing to make and nothing to fill in.
 struct Pattern {
-  const NameRule* rule;
-  // Components after the key, each a name or "*"; one may be "**": last, all
+  uint16_t rule, begin, length, key;
+  constexpr std::string_view text() const {
+    return kRules[rule].patterns.substr(begin, length);
+  }
+  constexpr std::string_view name() const { return text().substr(0, key); }
+  // Components after the first, each a name or "*"; one may be "**": last, all
   // beneath; else any that are followed by the rest.
-  std::vector<std::string> rest;
+  std::vector<std::string_view> rest() const {
+    if (key == length) return {};
+    return split(text().substr(key + 1u), '/');
+  }
 };
 
-// Patterns by their first component, so that a path costs a few lookups and
-// not one comparison for each of some three hundred patterns.
-class Table {
- public:
-  Table() {
-    for (const NameRule& rule : kRules)
-      for (std::string_view text : split(rule.patterns, ' '))
-        if (!text.empty()) add(rule, text);
-  }
+constexpr size_t byte(char c) { return static_cast<unsigned char>(c); }
 
-  std::vector<const NameRule*> match(const RelPath& path) const {
-    auto parts = path.components();
-    std::vector<const NameRule*> out = with_key_in(parts, matches);
-    if (!parts.empty() && !parts.back().empty()) {
-      const std::string_view name = parts.back();
-      for (const auto* globs :
-           {&by_first_[byte(name.front())], &by_last_[byte(name.back())]})
-        for (const auto& [glob, rule] : *globs)
-          if (match_name(glob, name)) out.push_back(rule);
+constexpr size_t hash(std::string_view name) {
+  size_t h = 0;
+  for (char c : name) h = h * 31 + byte(c);
+  return h % 256;
+}
+
+template <typename Take>
+constexpr void each_pattern(Take take) {
+  for (uint16_t r = 0; r < std::size(kRules); r++) {
+    const std::string_view all = kRules[r].patterns;
+    for (size_t begin = 0; begin < all.size();) {
+      size_t end = std::min(all.find(' ', begin), all.size());
+      const std::string_view text = all.substr(begin, end - begin);
+      auto key = static_cast<uint16_t>(std::min(text.find('/'), text.size()));
+      if (!text.empty())
+        take(Pattern{r, static_cast<uint16_t>(begin),
+                     static_cast<uint16_t>(text.size()), key});
+      begin = end + 1;
     }
-    return each_once(std::move(out));
+  }
+}
+
+// By the name itself, so that a path costs a few lookups and not one comparison
+// for each of some hundreds of patterns. Those with a star in the name by the
+// letter that they begin with, or end with where they begin with the star: most
+// names have to be compared with two or three of them.
+enum class By { kName, kFirst, kLast };
+
+constexpr By by_of(const Pattern& pattern) {
+  if (pattern.name().find('*') == std::string_view::npos) return By::kName;
+  return pattern.text().front() == '*' ? By::kLast : By::kFirst;
+}
+
+template <By kBy>
+struct Buckets {
+  static constexpr size_t kCount = [] {
+    size_t count = 0;
+    each_pattern([&](const Pattern& p) { count += by_of(p) == kBy; });
+    return count;
+  }();
+  static constexpr size_t bucket_of(const Pattern& pattern) {
+    return kBy == By::kName    ? hash(pattern.name())
+           : kBy == By::kFirst ? byte(pattern.text().front())
+                               : byte(pattern.text().back());
   }
 
-  std::vector<const NameRule*> match_beneath(const RelPath& path) const {
-    return each_once(with_key_in(path.components(), may_match_beneath));
+  constexpr Buckets() {
+    each_pattern([&](const Pattern& p) {
+      if (by_of(p) == kBy) begin[bucket_of(p) + 1]++;
+    });
+    for (size_t i = 0; i < 256; i++)
+      begin[i + 1] = static_cast<uint16_t>(begin[i + 1] + begin[i]);
+    std::array<uint16_t, 257> next = begin;
+    each_pattern([&](const Pattern& p) {
+      if (by_of(p) == kBy) patterns[next[bucket_of(p)]++] = p;
+    });
+  }
+  std::span<const Pattern> at(size_t bucket) const {
+    return std::span(patterns).subspan(
+        begin[bucket], static_cast<size_t>(begin[bucket + 1] - begin[bucket]));
   }
 
- private:
-  using Parts = std::vector<std::string_view>;
-
-  template <typename Matches>
-  std::vector<const NameRule*> with_key_in(const Parts& parts,
-                                           Matches fits) const {
-    std::vector<const NameRule*> out;
-    for (size_t i = 0; i < parts.size(); i++) {
-      auto it = by_name_.find(std::string(parts[i]));
-      if (it == by_name_.end()) continue;
-      for (const Pattern& pattern : it->second)
-        if (fits(pattern, parts, i + 1)) out.push_back(pattern.rule);
-    }
-    return out;
-  }
-
-  static std::vector<const NameRule*> each_once(
-      std::vector<const NameRule*> rules) {
-    std::sort(rules.begin(), rules.end());
-    rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
-    return rules;
-  }
-
-  void add(const NameRule& rule, std::string_view text) {
-    auto parts = split(text, '/');
-    if (parts[0].find('*') != std::string_view::npos) {
-      auto& globs = text.front() == '*' ? by_last_[byte(text.back())]
-                                        : by_first_[byte(text.front())];
-      globs.emplace_back(text, &rule);
-      return;
-    }
-    Pattern pattern{.rule = &rule, .rest = {}};
-    for (size_t i = 1; i < parts.size(); i++)
-      pattern.rest.emplace_back(parts[i]);
-    by_name_[std::string(parts[0])].push_back(std::move(pattern));
-  }
-
-  // All of `parts` is used up, and the pattern is not.
-  static bool may_match_beneath(const Pattern& pattern, const Parts& parts,
-                                size_t at) {
-    for (const std::string& rest : pattern.rest) {
-      if (rest == "**" || at >= parts.size()) return true;
-      if (!match_name(rest, parts[at++])) return false;
-    }
-    return false;
-  }
-
-  // Whether the last of `parts`, from `at` on, are the last of `rest`.
-  static bool ends_with(const Parts& parts, size_t at,
-                        const std::vector<std::string>& rest, size_t from) {
-    size_t count = rest.size() - from;
-    if (parts.size() - at < count) return false;
-    for (size_t i = 0; i < count; i++)
-      if (!match_name(rest[from + i], parts[parts.size() - count + i]))
-        return false;
-    return true;
-  }
-
-  static bool matches(const Pattern& pattern, const Parts& parts, size_t at) {
-    const auto& rest = pattern.rest;
-    for (size_t i = 0; i < rest.size(); i++) {
-      if (rest[i] == "**")  // last, or before the end of a path
-        return at < parts.size() && ends_with(parts, at, rest, i + 1);
-      if (at >= parts.size() || !match_name(rest[i], parts[at])) return false;
-      at++;
-    }
-    return at == parts.size();
-  }
-
-  std::unordered_map<std::string, std::vector<Pattern>> by_name_;
-  // Those with a star in the name itself, by the letter that they begin with,
-  // or end with where they begin with the star: most names have to be compared
-  // with two or three of them.
-  using Globs = std::vector<std::pair<std::string, const NameRule*>>;
-  static size_t byte(char c) { return static_cast<unsigned char>(c); }
-  std::array<Globs, 256> by_first_, by_last_;
+  std::array<uint16_t, 257> begin{};
+  std::array<Pattern, kCount> patterns{};
 };
+
+constexpr Buckets<By::kName> kByName;
+constexpr Buckets<By::kFirst> kByFirst;
+constexpr Buckets<By::kLast> kByLast;
+
+using Parts = std::vector<std::string_view>;
+using Rules = std::vector<const NameRule*>;
+
+template <typename Fits>
+Rules with_key_in(const Parts& parts, Fits fits) {
+  Rules out;
+  for (size_t i = 0; i < parts.size(); i++)
+    for (const Pattern& pattern : kByName.at(hash(parts[i])))
+      if (pattern.name() == parts[i] && fits(pattern.rest(), parts, i + 1))
+        out.push_back(&kRules[pattern.rule]);
+  return out;
+}
+
+Rules each_once(Rules rules) {
+  std::sort(rules.begin(), rules.end());
+  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+  return rules;
+}
+
+// All of `parts` is used up, and the pattern is not.
+bool may_match_beneath(const Parts& rest, const Parts& parts, size_t at) {
+  for (std::string_view name : rest) {
+    if (name == "**" || at >= parts.size()) return true;
+    if (!match_name(name, parts[at++])) return false;
+  }
+  return false;
+}
+
+// Whether the last of `parts`, from `at` on, are the last of `rest`.
+bool ends_with(const Parts& parts, size_t at, const Parts& rest, size_t from) {
+  size_t count = rest.size() - from;
+  if (parts.size() - at < count) return false;
+  for (size_t i = 0; i < count; i++)
+    if (!match_name(rest[from + i], parts[parts.size() - count + i]))
+      return false;
+  return true;
+}
+
+bool matches(const Parts& rest, const Parts& parts, size_t at) {
+  for (size_t i = 0; i < rest.size(); i++) {
+    if (rest[i] == "**")  // last, or before the end of a path
+      return at < parts.size() && ends_with(parts, at, rest, i + 1);
+    if (at >= parts.size() || !match_name(rest[i], parts[at])) return false;
+    at++;
+  }
+  return at == parts.size();
+}
 
 }  // namespace
 
 std::span<const NameRule> name_rules() { return kRules; }
 
-namespace {
-
-const Table& table() {
-  static const Table made;
-  return made;
-}
-
-}  // namespace
-
 std::vector<const NameRule*> match_names(const RelPath& path) {
-  return table().match(path);
+  auto parts = path.components();
+  Rules out = with_key_in(parts, matches);
+  if (!parts.empty() && !parts.back().empty()) {
+    const std::string_view name = parts.back();
+    for (auto patterns :
+         {kByFirst.at(byte(name.front())), kByLast.at(byte(name.back()))})
+      for (const Pattern& pattern : patterns)
+        if (match_name(pattern.text(), name))
+          out.push_back(&kRules[pattern.rule]);
+  }
+  return each_once(std::move(out));
 }
 
 std::vector<const NameRule*> match_beneath(const RelPath& directory) {
-  return table().match_beneath(directory);
+  return each_once(with_key_in(directory.components(), may_match_beneath));
 }
 
 }  // namespace stoplog::diff

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <bitset>
 #include <cstdint>
 #include <cstring>
 #include <numbers>
@@ -104,32 +103,47 @@ bool contains_lower(std::string_view text, std::string_view word) {
 }
 
 // Four bytes with case folded, hashed to 16 bits.
-uint16_t window(const char* four) {
-  uint32_t word;
-  std::memcpy(&word, four, 4);
+constexpr uint16_t window(const char* four) {
+  uint32_t word = 0;
+  if consteval {
+    for (int i = 3; i >= 0; i--)
+      word = word << 8 | static_cast<unsigned char>(four[i]);
+  } else {
+    std::memcpy(&word, four, 4);
+    if constexpr (std::endian::native == std::endian::big)
+      word = __builtin_bswap32(word);
+  }
   return static_cast<uint16_t>(((word | 0x20202020u) * 0x9E3779B1u) >> 16);
 }
 
 // The four bytes with which something that we know can begin: the scan looks
-// up each place once, and compares words only where there is something.
-const std::bitset<65536>& beginnings() {
-  static const std::bitset<65536> table = [] {
-    std::bitset<65536> bits;
-    auto add = [&](std::string_view word) {
-      if (word.size() >= 4) return bits.set(window(word.data()));
-      for (int c = 0; c < 256; c++) {
-        std::string four = std::string(word) + static_cast<char>(c);
-        bits.set(window(four.data()));
-      }
-      return bits;
-    };
+// up each place once, and compares words only where there is something. Made by
+// the compiler: a program that starts looks at the few bytes that it asks for.
+class Beginnings {
+ public:
+  constexpr Beginnings() {
     for (const Kind& kind : kKinds) add(kind.prefix);
     for (std::string_view name : kNames) add(name);
     add(kKeyBegin);
-    return bits;
-  }();
-  return table;
-}
+  }
+  constexpr bool operator[](uint16_t window) const {
+    return bits_[window / 64] >> window % 64 & 1;
+  }
+
+ private:
+  constexpr void add(std::string_view word) {
+    if (word.size() >= 4) return set(word.data());
+    for (int c = 0; c < 256; c++) {
+      const char four[] = {word[0], word[1], word[2], static_cast<char>(c)};
+      set(four);
+    }
+  }
+  constexpr void set(const char* four) {
+    bits_[window(four) / 64] |= uint64_t{1} << window(four) % 64;
+  }
+  std::array<uint64_t, 1024> bits_{};
+};
+constexpr Beginnings kBeginnings;
 
 // A token kind at the start of `text`; `before` is the byte in front of it.
 // `work` counts the bytes that were looked at.
@@ -255,10 +269,9 @@ double entropy(std::string_view text) {
 std::vector<Secret> find_secrets(std::string_view text, size_t limit,
                                  SecretKinds kinds) {
   std::vector<Secret> out;
-  const auto& table = beginnings();
   size_t work = 0;
   for (size_t i = 0; i + 4 <= text.size() && out.size() < limit; i++) {
-    if (!table[window(text.data() + i)]) continue;
+    if (!kBeginnings[window(text.data() + i)]) continue;
     std::string_view rest = text.substr(i);
     // Beginnings without end: said, not gone through.
     if (work > kWork + kWorkForEachByte * text.size()) {

@@ -35,13 +35,18 @@ class Window {
     if (at >= size_) return std::string_view();
     length = static_cast<size_t>(std::min<uint64_t>(length, size_ - at));
     if (at < begin_ || at + length > begin_ + data_.size()) {
-      data_.resize(static_cast<size_t>(
-          std::min<uint64_t>(std::max<size_t>(length, step_), size_ - at)));
+      const auto most = static_cast<size_t>(
+          std::min<uint64_t>(std::max<size_t>(length, step_), size_ - at));
       step_ = std::min<size_t>(step_ * 4, 1u << 20);
-      size_t n = TRY(
-          sys::pread_full(fd_, std::as_writable_bytes(std::span(data_)), at));
-      data_.resize(n);
+      // Not filled with zeros first: a short journal is read often.
+      Result<size_t> n = 0;
+      data_.resize_and_overwrite(most, [&](char* to, size_t count) {
+        n = sys::pread_full(fd_, std::as_writable_bytes(std::span(to, count)),
+                            at);
+        return n ? *n : 0;
+      });
       begin_ = at;
+      TRY(std::move(n));
     }
     return std::string_view(data_).substr(at - begin_, length);
   }

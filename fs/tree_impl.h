@@ -237,6 +237,9 @@ struct Tree::Impl {
   Status charge_beside(uint64_t before, uint64_t after);
   // What nobody has open any more dies with a record that says so.
   void drop_pending();
+  // With mutex_ held: the last record of the journal, where that is a reader's
+  // mark and young.
+  const Mark* standing_barrier() const;
 
   // --- attributes (tree_attr.cc); no lock held ---
   // `lower`: attributes of the lower file that were just asked for, or null.

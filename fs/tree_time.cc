@@ -19,12 +19,28 @@ constexpr uint64_t kPinnedBase = 64u << 20;
 
 }  // namespace
 
+// Nothing was recorded after it: who looks every second does not fill the
+// journal. A young one, for gc counts a reader's hour from when it was made.
+const Mark* Tree::Impl::standing_barrier() const {
+  constexpr int64_t kYoung = 60;
+  const std::vector<Mark>& marks = state_.marks();
+  if (marks.empty() || !pending_drops_.empty()) return nullptr;
+  const Mark& last = marks.back();
+  const int64_t age = Clock::real().now().tv_sec - last.time.tv_sec;
+  bool stands = last.kind == MarkKind::kBarrier &&
+                last.position == state_.position() && age >= 0 && age < kYoung;
+  return stands ? &last : nullptr;
+}
+
 Result<Mark> Tree::mark(MarkKind kind, uint32_t command,
                         std::string_view name) {
   Impl& t = *impl_;
   // Writes in place that began before this mark end before it.
   std::unique_lock no_write(t.epoch_);
   std::unique_lock lock(t.mutex_);
+  TRY(t.writable());
+  if (const Mark* now = t.standing_barrier(); kind == MarkKind::kBarrier && now)
+    return *now;
   Mark mark{.id = t.state_.next_mark(),
             .kind = kind,
             .position = 0,

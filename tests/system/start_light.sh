@@ -36,3 +36,30 @@ strace -o "$T/calls" -e trace=sendmsg,recvmsg,mmap "$STOPLOG" status >/dev/null 
 same 'sendmsg sendmsg recvmsg recvmsg' \
   "$(sed -n 's/^\(sendmsg\|recvmsg\)(.*/\1/p' "$T/calls" | xargs)" 'the daemon'
 not grep '^mmap' "$T/calls"
+
+# Tables of names and beginnings are the compiler's work: each page of them that
+# a program makes for itself is a fault.
+needs python3
+faults=$(python3 - "$STOPLOG" <<'PYTHON'
+import resource, subprocess, sys
+def faults():
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+def taken(*argv):
+    before = faults()
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    return faults() - before
+program = sys.argv[1]
+print(min(taken(program, "status") - taken(program, "version") for _ in range(9)))
+PYTHON
+)
+echo "a status faults on $faults pages more than a version"
+[ "$faults" -gt 20 ] || fail "a status has $faults faults more than a version"
+[ "$faults" -le 100 ] || fail "a status faults on $faults pages more than a version"
+
+# Who looks again and again where nothing happens writes nothing down.
+journal() { stat -c %s "$XDG_STATE_HOME"/stoplog/drafts/*/journal/0*; }
+sl status >/dev/null 2>&1
+once=$(journal)
+for _ in 1 2 3 4 5; do sl status >/dev/null 2>&1; done
+same "$once" "$(journal)" 'the journal after five more looks'

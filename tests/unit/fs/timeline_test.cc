@@ -7,6 +7,31 @@ using namespace stoplog::fs;
 using namespace stoplog::test;
 namespace stdfs = std::filesystem;
 
+TEST_CASE("who looks again and nothing happened is given the same mark") {
+  TreeFixture f;
+  f.open();
+  auto look = [&] {
+    auto mark = f.tree->mark(MarkKind::kBarrier, 0, "");
+    REQUIRE(mark);
+    return mark->position;
+  };
+  f.create("a", "one");
+  const Position first = look();
+  CHECK(look() == first);
+  // In place, had there been no mark in between.
+  f.write("a", "two");
+  const Position second = look();
+  CHECK(second > first);
+  CHECK(state_text(f, first, "a") == "one");
+  CHECK(state_text(f, second, "a") == "two");
+  // A mark with a name is another thing than a reader's.
+  const Position named = marked(f);
+  CHECK(named > second);
+  CHECK(look() > named);
+  CHECK(look() == f.tree->position());
+  CHECK(f.tree->marks().size() == 4);
+}
+
 TEST_CASE("a checkpoint keeps the tree and the older marks") {
   TreeFixture f;
   f.base.mkdir("d/e");
