@@ -129,7 +129,10 @@ Status Relay::use_terminal(Fd master) {
   s.channels[kScreen] = Channel::output(TRY(sys::dup(s.master.get())),
                                         own_stream(s.screen, O_WRONLY));
   s.channels[kScreen].watch(&s.asks);
-  s.terminal.emplace(TRY(Terminal::take(own, s.master.get())));
+  using Output = Terminal::Output;
+  s.terminal.emplace(
+      TRY(Terminal::take(own, s.master.get(),
+                         s.screen == 1 ? Output::kRaw : Output::kKept)));
   return {};
 }
 

@@ -64,8 +64,9 @@ Status shape_pty(int master, std::string_view bytes) {
   return {};
 }
 
-Result<Terminal> Terminal::take(int own, int master) {
+Result<Terminal> Terminal::take(int own, int master, Output output) {
   Terminal terminal(own, master);
+  terminal.output_ = output;
   if (::tcgetattr(own, &terminal.saved_) < 0)
     return fail_errno(errno, "cannot read the terminal's modes");
   terminal.start_guardian();
@@ -76,6 +77,7 @@ Result<Terminal> Terminal::take(int own, int master) {
 Terminal::Terminal(Terminal&& other) noexcept
     : own_(std::exchange(other.own_, -1)),
       master_(other.master_),
+      output_(other.output_),
       saved_(other.saved_),
       raw_(std::exchange(other.raw_, false)),
       guardian_(std::move(other.guardian_)),
@@ -113,6 +115,7 @@ Status Terminal::retake() {
   if (::tcgetpgrp(own_) != ::getpgrp()) return {};
   termios raw = saved_;
   ::cfmakeraw(&raw);
+  if (output_ == Output::kKept) raw.c_oflag = saved_.c_oflag;
   if (::tcsetattr(own_, TCSADRAIN, &raw) < 0)
     return fail_errno(errno, "cannot set the terminal's modes");
   raw_ = true;

@@ -33,8 +33,12 @@ Status shape_pty(int master, std::string_view shape);
 
 class Terminal {
  public:
-  // `own` is the caller's terminal, `master` the pty's; both borrowed.
-  static Result<Terminal> take(int own, int master);
+  // `own` is the caller's terminal, `master` the pty's; both borrowed. kKept: a
+  // program behind a pipe writes there, too, and its lines are to begin at the
+  // margin; those of the pty, which have their carriage returns, do so anyway.
+  enum class Output { kRaw, kKept };
+  static Result<Terminal> take(int own, int master,
+                               Output output = Output::kRaw);
   Terminal(Terminal&& other) noexcept;
   Terminal& operator=(Terminal&&) = delete;
   ~Terminal();
@@ -55,6 +59,7 @@ class Terminal {
   void start_guardian();
   int own_ = -1;
   int master_ = -1;
+  Output output_ = Output::kRaw;
   termios saved_{};
   bool raw_ = false;
   Fd guardian_;  // closing it without a word makes the guardian restore

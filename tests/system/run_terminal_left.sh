@@ -28,3 +28,11 @@ for left in '\033]0;' '\033P' '\033_' '\033[3' '\033[8m' '\033(0' '\016\033)0' \
   tty_end
 done
 sl discard -y >/dev/null 2>&1
+
+# Who reads its output through a pipe writes to the terminal, too.
+tty_start 60 20 "cd $W" "$STOPLOG run --quiet -- seq 3 | sed s/^/line-/" \
+  "echo ' OVER'; sleep 1000"
+tty_sees ' OVER'
+tty_matches '^line-2$'
+tty_matches '^line-3$'
+tty_end
