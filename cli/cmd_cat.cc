@@ -78,6 +78,11 @@ Result<int> run(Context& context, const Args& args) {
   const fs::View& view =
       then ? *then : static_cast<const fs::View&>(*opened.view);
   std::optional<fs::NodeState> state = TRY(view.draft_state(path));
+  // No such file: a mark was meant, and there is none.
+  const std::string& word = args.positionals[0];
+  if (size_t colon = word.find(':');
+      !state && !subject.mark && word.starts_with('@') && colon != word.npos)
+    TRY(find_mark(opened.view->marks(), word.substr(0, colon)));
   if (!state)
     return std::unexpected(
         Error(Code::kUsage,

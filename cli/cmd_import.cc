@@ -30,7 +30,15 @@ Result<int> run(Context& context, const Args& args) {
   Fd fd = TRY_CTX(open_bundle(file), cannot);
   std::optional<std::string> name;
   if (args.positionals.size() > 1) name = args.positionals[1];
-  BundleRead read = TRY_CTX(read_bundle(context, fd.get(), name), cannot);
+  auto got = read_bundle(context, fd.get(), name);
+  if (!got && got.error().code() == Code::kUsage && !name)
+    return std::unexpected(
+        std::move(got.error())
+            .context(cannot)
+            .with_hint(
+                fmt::format("`stoplog import '{}' NAME` gives it another name",
+                            escape(file))));
+  BundleRead read = TRY_CTX(std::move(got), cannot);
   bool same = read.digest == read.made_digest;
   if (args.has("json"))
     context.out.write(Json::object()

@@ -16,26 +16,27 @@ timespec time_of(int64_t ms) {
   return {ms / 1000, static_cast<long>(ms % 1000) * 1'000'000};
 }
 
-Json to_json(const draft::RunningCommand& c) {
+Json to_json(const draft::RunningCommand& c, const std::string& workspace) {
   Json j = Json::object();
   j.set("command", c.command).set("pid", c.pid);
   set_words(j, "argv", c.argv);
-  set_path(j, "cwd", c.cwd);
+  set_path(j, "cwd", c.cwd.empty() ? workspace : workspace + "/" + c.cwd);
   j.set("started", rfc3339(time_of(c.started_ms))).set("stopped", c.stopped);
   return j;
 }
 
 Result<int> run(Context& context, const Args& args) {
   std::vector<draft::RunningCommand> commands;
-  std::string name;
+  std::string name, workspace;
   if (auto d = TRY(context.find_draft())) {
     name = d->name;
+    workspace = d->workspace;
     if (auto client = TRY(context.daemon(*d)))
       commands = TRY(client->running());
   }
   if (args.has("json")) {
     Json list = Json::array();
-    for (const auto& c : commands) list.push(to_json(c));
+    for (const auto& c : commands) list.push(to_json(c, workspace));
     Json all = Json::object();
     all.set("version", 1).set("draft", name.empty() ? Json() : Json(name));
     context.out.write(all.set("commands", list).dump() + "\n");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -9,6 +12,8 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/strings.h"
+#include "base/sys_file.h"
+#include "base/sys_node.h"
 #include "base/sys_process.h"
 #include "base/sys_terminal.h"
 #include "cli/command.h"
@@ -115,6 +120,20 @@ Error in_form(Error error, const Command& command) {
       fmt::format("cannot {}", verb_of(command.name)));
 }
 
+// "Read-only file system" alone could be said of the workspace.
+Error with_place(Error error, Context& context) {
+  auto layout = context.layout();
+  if (error.err() != EROFS || !error.hint().empty() || !layout) return error;
+  auto state = sys::openat(AT_FDCWD, (*layout)->state, O_PATH | O_DIRECTORY);
+  if (!state) return error;
+  auto about = sys::fstatvfs(state->get());
+  if (!about || (about->f_flag & ST_RDONLY) == 0) return error;
+  return std::move(error).with_hint(
+      fmt::format("stoplog keeps its drafts in '{}', which is read-only; "
+                  "XDG_STATE_HOME names another place",
+                  escape((*layout)->state)));
+}
+
 Result<int> run_command(const Command& command,
                         std::span<const std::string> words, Globals& globals,
                         Output& out) {
@@ -152,7 +171,9 @@ Result<int> run_command(const Command& command,
   if (command.name != "daemon") catch_interrupts();
   Context context(globals, out);
   auto code = command.run(context, args);
-  if (!code) return std::unexpected(in_form(std::move(code.error()), command));
+  if (!code)
+    return std::unexpected(
+        with_place(in_form(std::move(code.error()), command), context));
   return code;
 }
 

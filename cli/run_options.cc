@@ -4,8 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
 
 #include "base/escape.h"
+#include "base/glob.h"
+#include "base/relpath.h"
 #include "base/sys_file.h"
 #include "base/units.h"
 #include "jail/environment.h"
@@ -27,6 +32,19 @@ Error bad_value(std::string_view option, std::string_view value,
   return Error(Code::kUsage, fmt::format("bad value '{}' of --{}: {}",
                                          escape(value), option, error.text()))
       .with_hint("see `stoplog run --help`");
+}
+
+// What is to be shown at its own path: as it was given, where that is a path
+// which the jail can have, too.
+Result<std::string> host_path(const std::string& given) {
+  if (auto there = sys::openat(AT_FDCWD, given, O_PATH); !there)
+    return fail(Code::kUsage, "cannot bind '{}': {}", escape(given),
+                there.error().text());
+  if (given.starts_with('/') && RelPath::parse(given.substr(1))) return given;
+  std::unique_ptr<char, void (*)(void*)> real(
+      ::realpath(given.c_str(), nullptr), ::free);
+  if (!real) return fail_errno(errno, "cannot find '{}'", escape(given));
+  return std::string(real.get());
 }
 
 // An option given by hand must be held; a default is best effort.
@@ -206,15 +224,12 @@ Result<RunPlan> plan_run(const RunInput& input) {
   append(plan.shape.hide, args.values("hide"));
   append(plan.shape.mask, args.values("mask"));
   append(plan.shape.read_only, args.values("ro"));
-  for (std::string& path : args.values("bind-ro")) {
-    if (!path.starts_with('/'))
-      return fail(Code::kUsage, "--bind-ro takes an absolute path, not '{}'",
-                  path);
-    if (auto there = sys::openat(AT_FDCWD, path, O_PATH); !there)
-      return fail(Code::kUsage, "cannot bind '{}': {}", escape(path),
-                  there.error().text());
-    plan.shape.bind_ro.push_back(std::move(path));
-  }
+  for (const char* option : {"hide", "mask", "ro"})
+    for (const std::string& pattern : args.values(option))
+      if (auto glob = Glob::parse(pattern); !glob)
+        return std::unexpected(bad_value(option, pattern, glob.error()));
+  for (const std::string& path : args.values("bind-ro"))
+    plan.shape.bind_ro.push_back(TRY(host_path(path)));
   TRY(take_network(input, plan));
 
   draft::RunRequest& request = plan.request;

@@ -39,7 +39,7 @@ uint64_t default_memory() {
 
 Policy default_policy() {
   Policy p;
-  p.limits.memory = {default_memory(), "default (3/4 of this machine's)"};
+  p.limits.memory = {default_memory(), "default: 3/4 of this machine's"};
   p.limits.pids.value = 4096;
   p.limits.disk.value = uint64_t{20} << 30;
   p.limits.inodes.value = 2'000'000;

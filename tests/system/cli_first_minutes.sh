@@ -65,6 +65,29 @@ exits 125 env XDG_STATE_HOME=/dev/null "$STOPLOG" run true 2>"$T/err"
 grep -q '^hint: .*set XDG_STATE_HOME' "$T/err" || fail "$(cat "$T/err")"
 XDG_CONFIG_HOME=/dev/null sl policy show >/dev/null
 
+# A read-only state directory is named, where the reason alone could be said of
+# the workspace; readers of what is on record go on.
+if [ "$(id -u)" -eq 0 ] && [ -n "${STOPLOG_TEST_INSIDE:-}" ]; then
+  mkdir "$T/kept"
+  XDG_STATE_HOME=$T/kept sl run --quiet touch held
+  XDG_STATE_HOME=$T/kept sl cat @1.:held
+  exits 2 env XDG_STATE_HOME="$T/kept" "$STOPLOG" cat @9:held 2>"$T/err"
+  grep -q "there is no mark '@9'" "$T/err" || fail "$(cat "$T/err")"
+  XDG_STATE_HOME=$T/kept sl rollback
+  for pid in $(stoplog_pids); do kill "$pid"; done
+  eventually test -z "$(stoplog_pids)"
+  mount --bind "$T/kept" "$T/kept"
+  mount -o remount,bind,ro "$T/kept"
+  for words in 'commit -a -y' 'discard -y' rollback gc; do
+    exits 6 env XDG_STATE_HOME="$T/kept" "$STOPLOG" $words 2>"$T/err"
+    grep -q "^hint: .*'$T/kept/stoplog', which is read-only" "$T/err" ||
+      fail "$words: $(cat "$T/err")"
+  done
+  XDG_STATE_HOME=$T/kept sl log >/dev/null
+  XDG_STATE_HOME=$T/kept sl drafts >/dev/null
+  umount "$T/kept"
+fi
+
 # Policy.
 prints '^command /bin/sh: runs in the jail' sl policy check /bin/sh
 prints '^path /etc/shadow: outside of the workspace' sl policy check /etc/shadow

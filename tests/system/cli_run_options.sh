@@ -100,6 +100,16 @@ rules() {
   not sl run --quiet -- test -e "$T/shown-$MODE"
   same x "$(sl run --quiet --bind-ro "$T/shown-$MODE" -- cat "$T/shown-$MODE/file")" '--bind-ro'
   not sl run --quiet --bind-ro "$T/shown-$MODE" -- touch "$T/shown-$MODE/file" 2>/dev/null
+  same x "$(sl run --quiet --bind-ro "$PWD/../shown-$MODE/" -- cat "$T/shown-$MODE/file")" \
+    '--bind-ro with a way back'
+  same x "$(sl run --quiet --bind-ro "../shown-$MODE" -- cat "$T/shown-$MODE/file")" \
+    '--bind-ro from here'
+  # What cannot be a pattern is no work for a daemon.
+  for option in --hide --mask --ro; do
+    exits 2 sl -d never run "$option" 'a[' true 2>"$T/err"
+    grep -q "bad value 'a\[' of $option" "$T/err" || fail "$(cat "$T/err")"
+  done
+  not grep -q never <<<"$(sl drafts)"
 
   local commands
   commands=$(sl log --json | jq '[.entries[] | select(.kind == "run")] | length')
