@@ -24,10 +24,19 @@ for command in $commands; do
   [ -e "$page" ] || fail "no page for $command"
   grep -q "stoplog-$command(1)" pages/stoplog.1.txt ||
     fail "stoplog.1 does not name $command"
-  for option in $(sl "$command" --help | tr ' ' '\n' |
-    sed -n 's/^\(--[a-z-]\+\).*/\1/p' | sort -u); do
-    grep -qF -- "$option" "$page" || fail "$page does not name $option"
-  done
+  # What is taken, what --help tells and what the page tells are the same.
+  taken=$(sl __complete -- "$command" -- | tail -n +2 | cut -f1 |
+    grep -vxE -- '--(workspace|draft|color|help|version)' | sort -u || true)
+  helped=$(sl "$command" --help | sed 's/git apply --[a-z]*//' |
+    grep -oE -- '(^|[ [|])--[a-z][a-z-]+' | tr -d ' [|' | sort -u || true)
+  told=$(grep -E '^\*-' "$TOP/man/stoplog-$command.1.scd" |
+    grep -oE -- '\*--[a-z][a-z-]+\*' | tr -d '*' | sort -u || true)
+  same "$taken" "$helped" "the options of $command and its --help"
+  same "$taken" "$told" "the options of $command and its page"
+  # Letters, too: "-z, --null" in both.
+  letters() { grep -oE -- '-[A-Za-z]\*?, \*?--[a-z][a-z-]*' | tr -d '*' | sort -u; }
+  same "$(sl "$command" --help | letters || true)" \
+    "$(letters <"$TOP/man/stoplog-$command.1.scd" || true)" "letters of $command"
 done
 
 # What a page refers to is there.
