@@ -90,7 +90,7 @@ void RingPool::run(Worker& self) {
   // Not allowed to be there: it serves from elsewhere, as well.
   if (self.bound) static_cast<void>(sys::bind_thread(self.queues.front()));
   auto served = serve_queues(self);
-  if (!served && serves()) {
+  if (!served && is_serving()) {
     options_.log("io_uring: " + served.error().text());
     options_.failed();
   }
@@ -137,17 +137,26 @@ Status RingPool::serve_queues(Worker& self) {
                          .length = registers ? 2u : 0u,
                          .tag = i});
   };
+  size_t left = slots.size();
+  std::vector<bool> joined(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     ++queues_[self.queues[i]]->idle;
     TRY(submit(ring::kRegister, i));
   }
-  while (!stopping_) {
+  while (!stopping_ && left > 0) {
     auto done = ring->wait();
     if (!done && done.error().err() == EINTR) continue;
     if (!done) return std::unexpected(std::move(done).error());
     if (done->result == -ENOTCONN) return {};  // unmounted or aborted
-    if (done->result < 0) return fail_errno(-done->result, "no request came");
     Queue& queue = *queues_[self.queues[done->tag]];
+    if (done->result < 0 && !joined[done->tag]) {
+      note_refused(-done->result);
+      --queue.idle;
+      --left;
+      continue;
+    }
+    if (done->result < 0) return fail_errno(-done->result, "no request came");
+    joined[done->tag] = true;
     serve_one(self, slots[done->tag], queue);
     TRY(submit(ring::kCommitAndFetch, done->tag));
     // Not before: until then the answer may carry what was true before a tick.
@@ -155,6 +164,12 @@ Status RingPool::serve_queues(Worker& self) {
     ++queue.idle;
   }
   return {};
+}
+
+void RingPool::note_refused(int err) {
+  if (refused_.exchange(true)) return;
+  options_.log("requests come from the device alone: " +
+               Error(Code::kErrno, "the kernel takes no ring", err).text());
 }
 
 void RingPool::serve_one(Worker& self, RingSlot& slot, Queue& queue) {
@@ -241,10 +256,12 @@ uint64_t RingPool::oldest_busy() const {
   return oldest_of(workers_);
 }
 
-bool RingPool::serves() const {
+bool RingPool::is_serving() const {
   std::lock_guard lock(mutex_);
   return stage_ == Stage::kServing;
 }
+
+bool RingPool::serves() const { return is_serving() && !refused_; }
 
 int RingPool::threads() const {
   std::lock_guard lock(mutex_);

@@ -13,6 +13,9 @@
 //   rings.go();              // the kernel waits for this with everything else
 //   rings.stop();
 //
+// What the kernel refuses to take into its queues (the switch went off while
+// INIT was answered) it does not wait for: then the device serves alone.
+//
 // A thread has one slot, so that what hangs in one request (a network file
 // system beneath) keeps no other. Each queue has two threads, the second bound
 // to no processor, and gets more while all it has are blocked; those stay.
@@ -70,6 +73,7 @@ class RingPool {
   // As ReaderPool::oldest_busy().
   uint64_t oldest_busy() const;
   int threads() const;
+  // False: requests come from the device.
   bool serves() const;
 
  private:
@@ -90,6 +94,8 @@ class RingPool {
   Status serve_queues(Worker& self);
   void serve_one(Worker& self, RingSlot& slot, Queue& queue);
   bool ready(const std::optional<Error>& failed);
+  void note_refused(int err);
+  bool is_serving() const;
   void grow();
   bool grow_once();
   bool all_blocked(uint16_t queue) const;  // mutex_ held
@@ -99,7 +105,8 @@ class RingPool {
   std::vector<std::unique_ptr<Queue>> queues_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> looking_{false};  // grow() is awake
-  mutable std::mutex mutex_;          // protects all below
+  std::atomic<bool> refused_{false};
+  mutable std::mutex mutex_;  // protects all below
   std::condition_variable changed_;
   std::condition_variable look_;
   Stage stage_ = Stage::kPreparing;

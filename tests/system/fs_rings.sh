@@ -38,7 +38,7 @@ same device "$(way --no-rings)"
 # Where a ring cannot be made the device serves; one that fails later ends the
 # mount, for whoever asks would wait for ever.
 broken() {
-  printf '#!/bin/sh\nexec strace -f -qqq -o "%s" -e trace=io_uring_setup,io_uring_enter -e inject=%s "%s" "$@"\n' \
+  printf '#!/bin/sh\nexec strace -f -qqq -o "%s" -e trace=io_uring_setup,io_uring_enter,writev -e inject=%s "%s" "$@"\n' \
     "$T/trace" "$1" "$BUILD/tests/fsd" >"$T/fsd"
   chmod +x "$T/fsd"
   FSD=$T/fsd
@@ -51,6 +51,17 @@ fs_mount "$T/b" "$T/m" 2>"$T/said"
 not timeout -s KILL 60 ls "$T/m" 2>/dev/null
 grep -q 'io_uring: cannot submit' "$T/said" || fail "$(cat "$T/said")"
 fs_unmount
+rm -rf "$T/b" "$T/m" "$T/m.draft"
+# Switched off after the kernel offered it and before we took it.
+broken writev:delay_enter=2000000:when=1
+mkdir "$T/b"
+fs_mount "$T/b" "$T/m" 2>"$T/said"
+echo N >"$switch"
+ls "$T/m"
+same device "$(fs_ask way)"
+grep -q 'the kernel takes no ring' "$T/said" || fail "$(cat "$T/said")"
+fs_unmount
+echo Y >"$switch"
 rm -rf "$T/b" "$T/m" "$T/m.draft"
 FSD=$BUILD/tests/fsd
 # A user's mount is aborted through fusectl alone.
