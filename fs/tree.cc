@@ -160,13 +160,14 @@ Stats Tree::stats() const {
   return stats;
 }
 
-Status Tree::fsync() {
-  Impl& t = *impl_;
-  if (t.read_only_) return {};
+Status Tree::fsync() { return impl_->sync(); }
+
+Status Tree::Impl::sync() {
+  if (read_only_) return {};
   // Data first: a record must not become durable before what it speaks of.
-  TRY(t.segments_->sync());
-  std::shared_lock lock(t.mutex_);
-  std::shared_ptr<Journal> journal = t.journal_;
+  TRY(segments_->sync());
+  std::shared_lock lock(mutex_);
+  std::shared_ptr<Journal> journal = journal_;
   lock.unlock();
   return journal->sync();
 }

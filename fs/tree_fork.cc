@@ -61,6 +61,7 @@ Status Tree::fork_into(int to_dir, Position at) {
   from.table.position = at;
   std::erase_if(from.table.marks,
                 [at](const Mark& mark) { return mark.position > at; });
+  TRY(t.sync());
   {
     std::unique_lock no_write(t.epoch_);
     TRY(t.segments_->sync());
@@ -84,6 +85,7 @@ Status Tree::fork_into(int to_dir, Position at) {
 Status Tree::Impl::fork_whole(int to_dir, const OpenRecord& open, Position at) {
   State state = TRY(state_at(at));
   TRY(restore_replaced(state, at));
+  TRY(sync());
   {
     std::unique_lock no_write(epoch_);
     TRY(segments_->sync());

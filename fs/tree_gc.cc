@@ -188,6 +188,7 @@ Result<GcReport> Tree::Impl::gc_locked(const GcPolicy& asked) {
     if (keep.contains(mark.position)) kept.push_back(mark);
   TRY(generations.check_present(generations_of(kept)));
   report.marks = marks.size() - keep.size();
+  if (!policy.dry_run) TRY(sync());
   RangeSet needed;
   uint32_t last = 0, present = 0;
   {

@@ -345,6 +345,9 @@ struct Tree::Impl {
   void go_back(Position to, bool names_at_once, std::vector<Invalidation>& out);
   void tell_went_back(const State::WentBack& what, bool names_at_once,
                       std::vector<Invalidation>& out);
+  // All of what was written so far, with no lock held. Also ahead of what syncs
+  // with the tree's lock: the others wait for what came since, and no more.
+  Status sync();
   Status fork_whole(int to_dir, const OpenRecord& open, Position at);
   Status keep_young_journal();
   Status checkpoint();

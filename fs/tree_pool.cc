@@ -122,8 +122,7 @@ Status Tree::Impl::keep_young_journal() {
   std::shared_ptr<Journal> journal = journal_;
   lock.unlock();
   if (journal->is_kept()) return {};
-  TRY(segments_->sync());  // as Tree::fsync() says
-  return journal->sync();
+  return sync();
 }
 
 Status Tree::settle() {
@@ -243,11 +242,7 @@ Status Tree::Impl::reclaim(bool all) {
     ranges = std::exchange(dead_, {});
     dead_bytes_ = 0;
   }
-  TRY(segments_->sync());
-  std::shared_lock lock(mutex_);
-  std::shared_ptr<Journal> journal = journal_;
-  lock.unlock();
-  TRY(journal->sync());
+  TRY(sync());
   std::ranges::sort(ranges, [](const SegmentRange& a, const SegmentRange& b) {
     return std::tie(a.segment, a.at) < std::tie(b.segment, b.at);
   });

@@ -147,6 +147,7 @@ Status Tree::checkpoint() { return impl_->checkpoint(); }
 
 Status Tree::Impl::checkpoint() {
   TRY(writable());
+  TRY(sync());
   std::unique_lock lock(mutex_);
   TRY(start_generation(state_));
   state_.set_generation(journal_->generation());
