@@ -25,7 +25,10 @@ FdCache::Opening::~Opening() {
 }
 
 FdHandle FdCache::put(const Opening& opening, Fd fd) {
-  auto handle = std::make_shared<const Fd>(std::move(fd));
+  return put(opening, std::make_shared<const Fd>(std::move(fd)));
+}
+
+FdHandle FdCache::put(const Opening& opening, FdHandle handle) {
   FdHandle evicted;  // closed after the lock: close(2) can block
   std::lock_guard lock(mutex_);
   if (auto it = index_.find(opening.key_); it != index_.end())

@@ -47,6 +47,7 @@ class FdCache {
   // The fd now cached under its key: one that was there first, or the one
   // given; of a stale opening that is given back alone.
   FdHandle put(const Opening& opening, Fd fd);
+  FdHandle put(const Opening& opening, FdHandle fd);
   void drop(uint64_t key);
   void clear();
   size_t size() const;

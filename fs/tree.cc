@@ -2,10 +2,12 @@
 // Opening, closing, and the small questions.
 #include "fs/tree.h"
 
+#include "base/sys_fuse.h"
 #include "base/sys_node.h"
 #include "base/sys_process.h"
 #include "fs/layout.h"
 #include "fs/tree_impl.h"
+#include "fs/watch.h"
 
 namespace stoplog::fs {
 namespace {
@@ -50,6 +52,8 @@ Status Tree::Impl::open() {
   draft_dir_ = TRY(sys::dup(options_.draft_dir));
   base_ = TRY(share_root(options_.base));
   base_stat_ = TRY(sys::fstat(base_->get()));
+  auto magic = sys::fs_magic(base_->get());
+  base_is_local_ = magic && reports_changes(*magic);
   if (options_.rules != nullptr && !options_.rules->empty())
     ruled_links_ = std::make_unique<RuledLinks>(base_->get(), *options_.rules);
   slots_[kRootId].ino = base_stat_.ino;

@@ -350,7 +350,7 @@ Result<bool> Tree::Impl::take_from(int fd, Serial serial) {
 
 Status Tree::Impl::take(NodeId id) {
   TRY(hold(id));
-  std::lock_guard once(take_[id % std::size(take_)]);
+  OneEach::Turn once(take_, id);
   NodeView view;
   {
     std::shared_lock lock(mutex_);

@@ -18,9 +18,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "fs/closer.h"
 #include "fs/fd_cache.h"
 #include "fs/gc.h"
 #include "fs/journal.h"
+#include "fs/one_each.h"
 #include "fs/ranges.h"
 #include "fs/real.h"
 #include "fs/replay.h"
@@ -399,12 +401,14 @@ struct Tree::Impl {
   Position damaged_end_ = 0;
   uint64_t cookie_seed_ = 0;
   std::unique_ptr<Segments> segments_;
-  FdCache dir_fds_{256};
+  bool base_is_local_ = false;  // close(2) there never hangs
+  Closer closer_;
+  FdCache dir_fds_{256};  // O_PATH: closing these asks nobody
   std::unique_ptr<RuledLinks> ruled_links_;  // null: there are no rules
   FdCache file_fds_{256};
   // Order: pin_mutex_ > work_mutex_ > take_ > FileBody::io > epoch_ > mutex_ >
   // leaves.
-  std::mutex take_[16];      // first content of a file, by slot
+  OneEach take_;             // first content of a file, by its node
   std::shared_mutex epoch_;  // shared: writing in place; exclusive: a mark
 
   mutable std::shared_mutex mutex_;

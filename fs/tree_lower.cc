@@ -235,7 +235,9 @@ Result<FdHandle> Tree::Impl::lower_file(const NodeView& view) {
         Error(Code::kDrift, "the lower file was replaced", EIO));
   }
   TRY(learn_links(view.id, st));
-  return file_fds_.put(opening, std::move(*fd));
+  if (st.dev == base_stat_.dev && base_is_local_)
+    return file_fds_.put(opening, std::move(*fd));
+  return file_fds_.put(opening, closer_.keep(std::move(*fd)));
 }
 
 bool Tree::Impl::is_overtaken(const NodeView& view) const {
