@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/proc_stat.h"
 #include "base/sys_process.h"
 #include "fs/mount_impl.h"
 
@@ -97,6 +98,14 @@ bool MountServer::Impl::forgets_names() {
         ::write(mounted.device.get(), bytes.data(), bytes.size()) >= 0;
   });
   return names_at_once;
+}
+
+// No INTERRUPT tells it (fs/mount_raw.cc). A signal that ends a process is with
+// each of its threads as SIGKILL.
+bool MountServer::Impl::is_given_up() {
+  const CurrentRequest& current = current_request();
+  if (!current.raw.valid()) return false;
+  return is_killed(static_cast<pid_t>(current.raw.header().pid));
 }
 
 void MountServer::Impl::drift(const DriftNote& note) {
@@ -315,6 +324,7 @@ void MountServer::stop() {
   if (impl_->stopped) return;
   impl_->stopped = true;
   static_cast<void>(unmount(impl_->mounted.path, impl_->mounted.way));
+  impl_->tree.end_waits();
   // Readers last: a notification may wait for a request in flight.
   if (impl_->watch) impl_->watch->stop();
   if (impl_->notifier) impl_->notifier->stop();

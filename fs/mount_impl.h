@@ -61,6 +61,7 @@ struct MountServer::Impl : Observer {
   void send(const Invalidation& what);
   void expire_all();
   bool forgets_names() override;
+  bool is_given_up() override;
   std::once_flag names_tried;
   bool names_at_once = false;
   void log(std::string_view line) const;

@@ -5,12 +5,20 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <chrono>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "base/sys_node.h"
 
 namespace stoplog::fs {
+namespace {
+
+// How often one who waits looks whether somebody still waits for him.
+constexpr std::chrono::milliseconds kLook{100};
+
+}  // namespace
 
 Rule shared_rule(Rule rule) { return rule > Rule::kMask ? Rule::kNone : rule; }
 
@@ -22,32 +30,82 @@ bool RuledLinks::knows(const sys::Stat& st, Rule own, uint64_t asked) const {
                                   std::tie(since_.tv_sec, since_.tv_nsec);
 }
 
-Result<Rule> RuledLinks::rule(const sys::Stat& st, Rule own) {
+RuledLinks::~RuledLinks() {
+  end();
+  if (walker_.joinable()) walker_.join();
+}
+
+void RuledLinks::end() {
+  std::lock_guard lock(mutex_);
+  ending_ = true;
+  wanted_.notify_all();
+  done_.notify_all();
+}
+
+Result<Rule> RuledLinks::rule(const sys::Stat& st, Rule own,
+                              const GivesUp& gives_up) {
   std::unique_lock lock(mutex_);
   const uint64_t asked = begun_;
   while (!knows(st, own, asked)) {
-    if (walking_) {
-      done_.wait(lock);
-      continue;
-    }
-    walking_ = true;
-    const uint64_t number = ++begun_;
-    const Rule above = found_by_ == 0 ? own : std::min(own, above_);
-    const timespec since = sys::coarse_now();
+    if (ending_) return fail_errno(EIO, "the walk for other names was ended");
+    if (failed_by_ > asked) return std::unexpected(*failed_);
+    if (!walking_) begin(own);
+    if (!walking_) continue;
+    if (done_.wait_for(lock, kLook) == std::cv_status::no_timeout) continue;
     lock.unlock();
-    Found found;
-    Status walked = walk(above, found);
+    if (gives_up && gives_up()) return fail_errno(EINTR);
     lock.lock();
-    walking_ = false;
-    done_.notify_all();
-    TRY(std::move(walked));
-    found_ = std::move(found);
-    since_ = since;
-    found_by_ = number;
-    above_ = above;
   }
   auto it = found_.find(identity_of(st));
   return it == found_.end() ? own : std::max(own, it->second);
+}
+
+void RuledLinks::begin(Rule own) {
+  walking_ = true;
+  ++begun_;
+  wanted_above_ = found_by_ == 0 ? own : std::min(own, above_);
+  if (!walker_.joinable()) {
+    try {
+      walker_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+      walking_ = false;
+      failed_by_ = begun_;
+      failed_ = Error(Code::kErrno, "cannot start a thread to walk",
+                      error.code().value());
+    }
+  }
+  wanted_.notify_one();
+}
+
+void RuledLinks::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wanted_.wait(lock, [&] { return walking_ || ending_; });
+    if (ending_) return;
+    walk_once(lock);
+    walking_ = false;
+    done_.notify_all();
+  }
+}
+
+void RuledLinks::walk_once(std::unique_lock<std::mutex>& lock) {
+  const uint64_t number = begun_;
+  const Rule above = wanted_above_;
+  const timespec since = sys::coarse_now();
+  lock.unlock();
+  Found found;
+  Status walked = walk(above, found);
+  lock.lock();
+  if (ending_) return;  // not all of it was seen
+  if (!walked) {
+    failed_by_ = number;
+    failed_ = std::move(walked).error();
+    return;
+  }
+  found_ = std::move(found);
+  since_ = since;
+  found_by_ = number;
+  above_ = above;
 }
 
 uint64_t RuledLinks::walks() const {
@@ -57,7 +115,7 @@ uint64_t RuledLinks::walks() const {
 
 Status RuledLinks::walk(Rule above, Found& found) const {
   std::vector<std::string> left{""};
-  while (!left.empty()) {
+  while (!left.empty() && !ending_) {
     const std::string path = std::exchange(left.back(), {});
     left.pop_back();
     auto seen = visit(path, above, found, left);
@@ -72,6 +130,7 @@ Status RuledLinks::visit(const std::string& path, Rule above, Found& found,
   Fd dir = TRY(open_deep_within(base_, path, O_RDONLY | O_DIRECTORY));
   return sys::list_dir(
       dir.get(), [&](std::string_view name, unsigned char type, uint64_t) {
+        if (ending_) return;
         std::string child = join_path(path, name);
         bool is_dir = type == DT_DIR;
         if (!is_dir && type != DT_REG && type != DT_UNKNOWN) return;

@@ -130,6 +130,10 @@ Result<std::unique_ptr<Tree>> Tree::open(const TreeOptions& options) {
 
 void Tree::start() { impl_->start_pool(); }
 
+void Tree::end_waits() {
+  if (impl_->ruled_links_) impl_->ruled_links_->end();
+}
+
 std::vector<std::string> Tree::recovery_notes() const { return impl_->notes_; }
 
 bool Tree::read_only() const { return impl_->read_only_; }

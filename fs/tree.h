@@ -83,6 +83,8 @@ class Tree {
   // Starts the slow pool's thread; open() starts none, so that a process that
   // still forks others does so alone.
   void start();
+  // The mount ends: who waits for a walk of the real tree, or would, gets EIO.
+  void end_waits();
   // What replay had to do or could not: empty when all was well.
   std::vector<std::string> recovery_notes() const;
   bool read_only() const;

@@ -61,7 +61,10 @@ Status Tree::Impl::learn_links(NodeId id, const sys::Stat& st) {
   if (!ruled_links_ || st.nlink < 2 || !S_ISREG(st.mode)) return {};
   const Rule own = rule_of(id);
   if (own >= Rule::kMask) return {};
-  const Rule rule = TRY(ruled_links_->rule(st, own));
+  Observer* observer = observer_;
+  const Rule rule = TRY(ruled_links_->rule(st, own, [observer] {
+    return observer != nullptr && observer->is_given_up();
+  }));
   if (rule <= own) return {};
   {
     std::unique_lock lock(mutex_);

@@ -236,6 +236,8 @@ class Observer {
   virtual void invalidate(std::span<const Invalidation> what) = 0;
   // Can be told kEveryName?
   virtual bool forgets_names() { return false; }
+  // Whoever this thread works for was killed, and waits for nothing more?
+  virtual bool is_given_up() { return false; }
   virtual void drift(const DriftNote& note) = 0;
   // Stores through a mapping of this file found no room and are gone. Told
   // every time: no program can be. Empty: the file has no name any more.

@@ -14,6 +14,7 @@
 #include "catch_shim.h"
 #include "fs/closer.h"
 #include "fs/one_each.h"
+#include "fs/ruled_links.h"
 #include "tree_fixture.h"
 
 using namespace stoplog;
@@ -50,6 +51,22 @@ class Gate {
   std::condition_variable changed_;
   int there_ = 0;
   bool open_ = false;
+};
+
+// Rules whose answer for one directory takes its time.
+struct SlowRules : PathRules {
+  explicit SlowRules(Gate& g) : gate(g) {}
+  bool empty() const override { return false; }
+  bool hides() const override { return false; }
+  Rule rule(std::string_view path, bool) const override {
+    if (path == "slow") gate.pass();
+    return path == "slow/masked" ? Rule::kMask : Rule::kNone;
+  }
+  Rule evaded(std::string_view, std::string_view) const override {
+    return Rule::kNone;
+  }
+  std::string_view mask_content(std::string_view) const override { return ""; }
+  Gate& gate;
 };
 
 bool is_there(std::future<int>& result) {
@@ -111,6 +128,60 @@ TEST_CASE("of those with one number one goes on at a time") {
   CHECK(most == 1);
   OneEach::Turn mine(all, 1);
   OneEach::Turn another(all, 2);
+}
+
+TEST_CASE("a walk that takes long is not waited for when the mount ends") {
+  TempDir base;
+  base.mkdir("slow");
+  base.write("file", "x");
+  std::filesystem::create_hard_link(base / "file", base / "other");
+  const sys::Stat st = sys::statat(base.fd(), "file").value();
+  Gate gate;
+  SlowRules rules(gate);
+  RuledLinks links(base.fd(), rules);
+  std::atomic<bool> killed = false;
+  auto ask = [&](bool can_be_killed) {
+    return std::async(std::launch::async, [&, can_be_killed] {
+      auto rule = links.rule(st, Rule::kNone, [&, can_be_killed] {
+        return can_be_killed && killed.load();
+      });
+      return rule ? 0 : rule.error().err();
+    });
+  };
+  auto first = ask(true);
+  REQUIRE(gate.somebody_waits());
+  auto second = ask(false);
+  killed = true;
+  CHECK(is_there(first));
+  CHECK(first.get() == EINTR);
+  links.end();
+  CHECK(is_there(second));
+  CHECK(second.get() == EIO);
+  // And who comes later.
+  auto late = ask(false);
+  CHECK(is_there(late));
+  CHECK(late.get() == EIO);
+  gate.open();
+  CHECK(links.walks() == 1);
+}
+
+TEST_CASE("a question that was given up is answered for the next one") {
+  TempDir base;
+  base.mkdir("slow");
+  base.write("slow/masked", "x");
+  std::filesystem::create_hard_link(base / "slow/masked", base / "other");
+  const sys::Stat st = sys::statat(base.fd(), "other").value();
+  Gate gate;
+  SlowRules rules(gate);
+  RuledLinks links(base.fd(), rules);
+  auto given_up = std::async(std::launch::async, [&] {
+    auto rule = links.rule(st, Rule::kNone, [] { return true; });
+    return rule ? 0 : rule.error().err();
+  });
+  CHECK(is_there(given_up));
+  CHECK(given_up.get() == EINTR);
+  gate.open();
+  CHECK(links.rule(st, Rule::kNone) == Rule::kMask);
 }
 
 TEST_CASE("a descriptor of a file elsewhere is closed by nobody who waits") {
