@@ -25,6 +25,15 @@ Status set_limit(__rlimit_resource resource, uint64_t soft, uint64_t hard) {
   return {};
 }
 
+// The filter keeps it as it is, and says why it is not 0. Where the caller's
+// own hard limit is, nobody without privilege can raise it.
+Status forbid_core_files() {
+  rlimit core{};
+  if (::getrlimit(RLIMIT_CORE, &core) < 0) return fail_errno(errno);
+  const uint64_t most = std::min<uint64_t>(core.rlim_max, 1);
+  return set_limit(RLIMIT_CORE, most, most);
+}
+
 // Last of all: the walls themselves open more files than a command may.
 Status limit_open_files(const RunRequest& request) {
   rlimit files{};
@@ -40,7 +49,10 @@ Status limit_open_files(const RunRequest& request) {
 }
 
 Status set_limits(const RunRequest& request) {
-  TRY(set_limit(RLIMIT_CORE, 0, 0));
+  // Members of "audio" or "realtime" may have them: the jail's loops would then
+  // go before all else on the machine.
+  TRY(set_limit(RLIMIT_RTPRIO, 0, 0));
+  TRY(set_limit(RLIMIT_NICE, 0, 0));
   if (request.max_processes != 0) {
     rlimit processes{};
     if (::getrlimit(RLIMIT_NPROC, &processes) < 0) return fail_errno(errno);
@@ -134,6 +146,7 @@ Status simulated(const WallSet& fail, Wall wall) {
 
 Status filter_calls(const Prepared& prepared) {
   TRY(simulated(prepared.fail, Wall::kSeccomp));
+  if (!prepared.leave_out.has(Wall::kRlimits)) TRY(forbid_core_files());
   TRY(sys::install_seccomp(prepared.seccomp.arguments));
   return sys::install_seccomp(prepared.seccomp.numbers);
 }

@@ -26,6 +26,8 @@ uint32_t action_code(CallAction action) {
       return SCMP_ACT_ERRNO(EAFNOSUPPORT);
     case CallAction::kEprotonosupport:
       return SCMP_ACT_ERRNO(EPROTONOSUPPORT);
+    case CallAction::kIgnore:
+      return SCMP_ACT_ERRNO(0);
   }
   return SCMP_ACT_KILL_PROCESS;
 }

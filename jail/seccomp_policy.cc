@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <linux/in.h>
 #include <linux/seccomp.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
@@ -138,6 +140,7 @@ using Op = CallTest::Op;
 // signal there and exists for unshare(2) only.
 constexpr uint64_t kCloneNewTime = 0x80;
 constexpr uint64_t kProtocolSmc = 256;  // Linux 6.11
+constexpr uint64_t kSocketKinds = 0xf;  // the rest are flags
 constexpr std::array<uint64_t, 7> kNamespaceFlags = {
     CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
     CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
@@ -190,13 +193,44 @@ void add_sockets(std::vector<CallRule>& rules) {
         uint64_t{IPPROTO_UDPLITE}, kProtocolSmc})
     rules.push_back(
         {"socket", CallAction::kEprotonosupport, {low_word(2, protocol)}});
+  // A kind of socket is another door: SOCK_DCCP and SOCK_SEQPACKET name their
+  // protocol themselves, SOCK_PACKET beneath INET is the family PACKET.
+  auto of_kind = [](uint64_t kind) {
+    return CallTest{.argument = 1,
+                    .op = Op::kMaskedEqual,
+                    .value = kind,
+                    .mask = kSocketKinds};
+  };
+  for (uint64_t kind : {0, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+    rules.push_back({"socket", CallAction::kEprotonosupport, {of_kind(kind)}});
+  for (uint64_t family : {AF_INET, AF_INET6})
+    rules.push_back({"socket",
+                     CallAction::kEprotonosupport,
+                     {low_word(0, family), of_kind(SOCK_SEQPACKET)}});
   deny("socketpair", {.argument = 0, .op = Op::kEqual, .value = 0});
   deny("socketpair", {.argument = 0, .op = Op::kGreater, .value = AF_UNIX});
+}
+
+// A core file that goes to a program (systemd-coredump, apport) is made by root
+// outside of the jail, with no limit of ours; a hard limit of 0 does not forbid
+// it, only 1 does (core(5)), and whoever has 1 may lower it to 0.
+// Programs forbid core files for their secrets' sake and end when they cannot:
+// they hear that it is done, which it is.
+void add_core_files(std::vector<CallRule>& rules) {
+  const CallTest core = low_word(1, RLIMIT_CORE);
+  const CallTest sets{.argument = 2, .op = Op::kNotEqual, .value = 0};
+  const CallTest asks{.argument = 3, .op = Op::kNotEqual, .value = 0};
+  const CallTest asks_not{.argument = 3, .op = Op::kEqual, .value = 0};
+  rules.push_back(
+      {"setrlimit", CallAction::kIgnore, {low_word(0, RLIMIT_CORE)}});
+  rules.push_back({"prlimit64", CallAction::kIgnore, {core, sets, asks_not}});
+  rules.push_back({"prlimit64", CallAction::kEperm, {core, sets, asks}});
 }
 
 void add_arguments(std::vector<CallRule>& rules) {
   add_namespaces(rules);
   add_sockets(rules);
+  add_core_files(rules);
   constexpr uint64_t kTioclinux = 0x541c;
   for (uint64_t request : {uint64_t{TIOCSTI}, kTioclinux, uint64_t{TIOCSETD}})
     rules.push_back({"ioctl", CallAction::kEperm, {low_word(1, request)}});
@@ -215,6 +249,10 @@ void add_arguments(std::vector<CallRule>& rules) {
     rules.push_back({"setsockopt",
                      CallAction::kEperm,
                      {low_word(1, SOL_SOCKET), low_word(2, option)}});
+  // Kernel TLS, ESP and SMC over a stream of TCP.
+  rules.push_back({"setsockopt",
+                   CallAction::kEperm,
+                   {low_word(1, IPPROTO_TCP), low_word(2, TCP_ULP)}});
   // Whoever opens a leased file for writing, outside, waits for its holder.
   rules.push_back({"fcntl", CallAction::kEperm, {low_word(1, F_SETLEASE)}});
   // 0:0 is an overlay whiteout and needs no privilege.
@@ -242,8 +280,8 @@ std::vector<CallRule> seccomp_policy() {
 }
 
 std::string describe(const CallRule& rule) {
-  static constexpr std::array kActions = {"allow", "EPERM", "ENOSYS",
-                                          "EAFNOSUPPORT", "EPROTONOSUPPORT"};
+  static constexpr std::array kActions = {
+      "allow", "EPERM", "ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ignore"};
   std::string text = fmt::format(
       "{} {}", kActions[static_cast<size_t>(rule.action)], rule.call);
   const char* join = " when";

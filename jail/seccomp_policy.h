@@ -31,7 +31,8 @@ enum class CallAction : uint8_t {
   kEperm,
   kEnosys,
   kEafnosupport,
-  kEprotonosupport
+  kEprotonosupport,
+  kIgnore  // answers 0 and does nothing
 };
 
 struct CallTest {

@@ -133,6 +133,24 @@ print(\"EXEC\",os.spawnv(os.P_WAIT,\"/proc/self/fd/%d\"%f,[\"unshare\",\"-Ur\",\
   lacks uid=0
   has '^EXEC [1-9]'
 
+  case_ 'core files are not handed to a program of the host'
+  # Only a hard limit of 1 says so (core(5)); it is not to be lowered either.
+  J 'ulimit -c 0 && ulimit -S -c 0 && echo SET
+     python3 -c "
+import resource as r
+r.setrlimit(r.RLIMIT_CORE, (0, 0))
+r.prlimit(0, r.RLIMIT_CORE) == (1, 1) and print(\"ONE\")
+try: r.prlimit(0, r.RLIMIT_CORE, (0, 0)); print(\"OPEN\")
+except PermissionError: pass
+r.getrlimit(r.RLIMIT_CORE) == (1, 1) and print(\"STILL\")
+r.setrlimit(r.RLIMIT_NOFILE, (64, 64)); print(r.getrlimit(r.RLIMIT_NOFILE))"; echo RAN'
+  ran
+  lacks 'OPEN|Traceback'
+  has '^SET$'
+  has '^ONE$'
+  has '^STILL$'
+  has '^.64, 64.$'
+
   case_ KS-10
   J 'python3 calls.py terminal; echo RAN'
   ran

@@ -47,7 +47,7 @@ count() {
   rm -f "$P/go"
   J "python3 shared.py take $1 go; echo RAN" &
   local taker=$! took
-  eventually grep -q TOOK "$OUT"
+  eventually grep -qE "^TOOK $1 [0-9]+$" "$OUT"
   took=$(sed -n "s/^TOOK $1 //p" "$OUT")
   local left=0
   python3 "$P/shared.py" one "$1" || left=1
@@ -70,6 +70,17 @@ counts() {
   ran
   [ "$(head -n 1 "$OUT")" -le $(($(cat /proc/sys/fs/inotify/max_user_watches) / 4)) ] ||
     fail "$CASE: $(head -n 1 "$OUT")"
+
+  case_ 'priority over all others'
+  # Whom pam_limits lets have it: members of audio, realtime, games...
+  (
+    ulimit -r 50 2>/dev/null || true
+    ulimit -e 30 2>/dev/null || true
+    J 'chrt -f 10 true && echo REALTIME; nice -n -5 nice 2>/dev/null | grep -q "^-" && echo BEFORE
+       echo RAN'
+  )
+  ran
+  lacks 'REALTIME|BEFORE'
 
   case_ 'processes of a user who may have few'
   # Half of what the user may have, though `pids` says more.

@@ -22,6 +22,21 @@ if sys.argv[1] == "families":
         except OSError:
             pass
     socket.socket(16, 3, 0)
+    # A kind alone names a protocol, or the family PACKET.
+    for family in (2, 10):
+        for kind in (4, 5, 6, 10):
+            try:
+                socket.socket(family, kind, 0)
+                print("OPEN inet", family, kind)
+            except OSError as error:
+                if error.errno != errno.EPROTONOSUPPORT:
+                    print("OPEN inet", family, kind, error)
+    # What a stream of TCP can be turned into.
+    try:
+        socket.socket().setsockopt(6, 31, b"tls")
+        print("OPEN tls")
+    except PermissionError:
+        pass
     # Families by another door: SMC, SCTP, DCCP, L2TP and UDP-Lite beneath INET.
     for family in (2, 10):
         for kind in (1, 2, 3, 5, 6):

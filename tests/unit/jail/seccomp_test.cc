@@ -162,8 +162,36 @@ TEST_CASE("only the plain socket families can be opened") {
               EPROTONOSUPPORT);
   for (uint64_t protocol : {0, 1, 6, 17, 58, 262})
     CHECK(filter.verdict(SYS_socket, {2, 1, protocol}) == 0);
+  for (uint64_t flags : {uint64_t{0}, uint64_t{02004000}, uint64_t{1} << 33}) {
+    for (uint64_t family : {1, 2, 10, 16})
+      for (uint64_t kind : {0, 4, 6, 7, 9, 10, 15})
+        CHECK(filter.verdict(SYS_socket, {family, flags | kind, 0}) ==
+              EPROTONOSUPPORT);
+    CHECK(filter.verdict(SYS_socket, {2, flags | 5, 0}) == EPROTONOSUPPORT);
+    CHECK(filter.verdict(SYS_socket, {10, flags | 5, 0}) == EPROTONOSUPPORT);
+    CHECK(filter.verdict(SYS_socket, {1, flags | 5, 0}) == 0);
+    for (uint64_t kind : {1, 2, 3})
+      CHECK(filter.verdict(SYS_socket, {2, flags | kind, 0}) == 0);
+  }
+  CHECK(filter.verdict(SYS_setsockopt, {3, 6, 31}) == EPERM);  // TCP_ULP
+  CHECK(filter.verdict(SYS_setsockopt, {3, 6, 1}) == 0);
   CHECK(filter.verdict(SYS_socketpair, {1, 1, 0}) == 0);
   CHECK(filter.verdict(SYS_socketpair, {30, 1, 0}) == EAFNOSUPPORT);
+}
+
+TEST_CASE("the limit of core files cannot be changed") {
+  const Filter filter;
+  constexpr uint64_t kHigh = uint64_t{5} << 32;
+  const uint32_t done = SECCOMP_RET_ERRNO;  // of 0
+  CHECK(filter.ask(SYS_setrlimit, {4, 0x1000}) == done);
+  CHECK(filter.ask(SYS_setrlimit, {kHigh | 4, 0x1000}) == done);
+  CHECK(filter.ask(SYS_prlimit64, {0, 4, 0x1000, 0}) == done);
+  CHECK(filter.ask(SYS_prlimit64, {7, kHigh | 4, 0x1000, 0}) == done);
+  CHECK(filter.verdict(SYS_prlimit64, {0, 4, 0x1000, 0x2000}) == EPERM);
+  for (uint64_t resource : {0, 3, 5, 7})
+    CHECK(filter.ask(SYS_prlimit64, {0, resource, 0x1000, 0}) ==
+          SECCOMP_RET_ALLOW);
+  CHECK(filter.ask(SYS_prlimit64, {0, 4, 0, 0x2000}) == SECCOMP_RET_ALLOW);
 }
 
 TEST_CASE("terminal injection and devices are refused by argument") {
