@@ -18,6 +18,7 @@
 #include "diff/risk_links.h"
 #include "diff/risk_moved.h"
 #include "diff/risk_node.h"
+#include "diff/risk_path.h"
 #include "diff/select.h"
 #include "fs/draft_view.h"
 #include "snapshot/content_digest.h"
@@ -347,6 +348,8 @@ Result<ChangeSet> build_change_set(const fs::View& view,
     std::ranges::move(rules_of_git_config(view, options.real_root),
                       std::back_inserter(options.rules));
     std::ranges::move(rules_of_links(options.real_root),
+                      std::back_inserter(options.rules));
+    std::ranges::move(rules_of_path(view, options.real_root),
                       std::back_inserter(options.rules));
   }
   auto known = std::make_shared<GitFacts>(options.real_root);

