@@ -130,9 +130,8 @@ Status Relay::use_terminal(Fd master) {
                                         own_stream(s.screen, O_WRONLY));
   s.channels[kScreen].watch(&s.asks);
   using Output = Terminal::Output;
-  s.terminal.emplace(
-      TRY(Terminal::take(own, s.master.get(),
-                         s.screen == 1 ? Output::kRaw : Output::kKept)));
+  s.terminal.emplace(TRY(Terminal::take(
+      own, s.master.get(), s.screen == 1 ? Output::kRaw : Output::kKept)));
   return {};
 }
 

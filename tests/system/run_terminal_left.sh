@@ -30,7 +30,8 @@ done
 sl discard -y >/dev/null 2>&1
 
 # Who reads its output through a pipe writes to the terminal, too.
-tty_start 60 20 "cd $W" "$STOPLOG run --quiet -- seq 3 | sed s/^/line-/" \
+tty_start 60 20 "cd $W" \
+  "$STOPLOG run --quiet -- sh -c 'seq 3; sleep 1' | sed -u s/^/line-/" \
   "echo ' OVER'; sleep 1000"
 tty_sees ' OVER'
 tty_matches '^line-2$'
