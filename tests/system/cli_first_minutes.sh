@@ -75,7 +75,8 @@ if [ "$(id -u)" -eq 0 ] && [ -n "${STOPLOG_TEST_INSIDE:-}" ]; then
   grep -q "there is no mark '@9'" "$T/err" || fail "$(cat "$T/err")"
   XDG_STATE_HOME=$T/kept sl rollback
   for pid in $(stoplog_pids); do kill "$pid"; done
-  eventually test -z "$(stoplog_pids)"
+  nobody() { [ -z "$(stoplog_pids)" ]; }
+  eventually nobody
   mount --bind "$T/kept" "$T/kept"
   mount -o remount,bind,ro "$T/kept"
   for words in 'commit -a -y' 'discard -y' rollback gc; do
