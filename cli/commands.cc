@@ -134,6 +134,17 @@ Error with_place(Error error, Context& context) {
                   escape((*layout)->state)));
 }
 
+// These work on more than one draft, or on none; who names one that is not
+// there means another workspace, or another command.
+Status check_draft_given(const Command& command, Context& context) {
+  constexpr std::string_view kBesides[] = {"drafts", "gc",     "import", "rm",
+                                           "show",   "switch", "undo"};
+  const bool besides =
+      std::ranges::find(kBesides, command.name) != std::ranges::end(kBesides);
+  if (besides && context.globals().draft) TRY(context.find_draft());
+  return {};
+}
+
 Result<int> run_command(const Command& command,
                         std::span<const std::string> words, Globals& globals,
                         Output& out) {
@@ -170,6 +181,8 @@ Result<int> run_command(const Command& command,
   // The daemon reads its signals from an fd.
   if (command.name != "daemon") catch_interrupts();
   Context context(globals, out);
+  if (auto known = check_draft_given(command, context); !known)
+    return std::unexpected(in_form(std::move(known.error()), command));
   auto code = command.run(context, args);
   if (!code)
     return std::unexpected(

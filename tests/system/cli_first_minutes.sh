@@ -15,7 +15,11 @@ same '[]' "$(sl log --json | jq -c .entries)"
 same '[]' "$(sl drafts --json | jq -c .drafts)"
 exits 2 sl commit 2>"$T/err"
 grep -q 'hint: .*stoplog run' "$T/err"
-exits 2 sl -d nosuch status 2>/dev/null
+for words in status diff log undo drafts gc 'show 1' 'switch x' 'rm x' 'import x'; do
+  # shellcheck disable=SC2086
+  exits 2 sl -d nosuch $words 2>"$T/err"
+  grep -q "cannot find draft 'nosuch'" "$T/err" || fail "$words: $(cat "$T/err")"
+done
 
 # Every error says what could not be done, then why.
 for words in commit review rollback snapshot 'fork x' 'cat x' 'show 1' undo \
