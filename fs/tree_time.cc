@@ -20,7 +20,8 @@ constexpr uint64_t kPinnedBase = 64u << 20;
 }  // namespace
 
 // Nothing was recorded after it: who looks every second does not fill the
-// journal. A young one, for gc counts a reader's hour from when it was made.
+// journal. A young one, for gc counts a reader's hour from when it was made,
+// and of this generation, for it would keep an older one.
 const Mark* Tree::Impl::standing_barrier() const {
   constexpr int64_t kYoung = 60;
   const std::vector<Mark>& marks = state_.marks();
@@ -28,7 +29,9 @@ const Mark* Tree::Impl::standing_barrier() const {
   const Mark& last = marks.back();
   const int64_t age = Clock::real().now().tv_sec - last.time.tv_sec;
   bool stands = last.kind == MarkKind::kBarrier &&
-                last.position == state_.position() && age >= 0 && age < kYoung;
+                last.position == state_.position() && age >= 0 &&
+                age < kYoung && journal_ &&
+                last.generation == journal_->generation();
   return stands ? &last : nullptr;
 }
 

@@ -30,6 +30,10 @@ TEST_CASE("who looks again and nothing happened is given the same mark") {
   CHECK(look() > named);
   CHECK(look() == f.tree->position());
   CHECK(f.tree->marks().size() == 4);
+  // One of an older generation would keep that.
+  const Position before = look();
+  REQUIRE(f.tree->checkpoint());
+  CHECK(look() > before);
 }
 
 TEST_CASE("a checkpoint keeps the tree and the older marks") {
