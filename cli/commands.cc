@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +10,6 @@
 #include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/strings.h"
-#include "base/sys_file.h"
-#include "base/sys_node.h"
 #include "base/sys_process.h"
 #include "base/sys_terminal.h"
 #include "cli/command.h"
@@ -120,18 +116,17 @@ Error in_form(Error error, const Command& command) {
       fmt::format("cannot {}", verb_of(command.name)));
 }
 
-// "Read-only file system" alone could be said of the workspace.
+// The reason alone could be said of the workspace.
 Error with_place(Error error, Context& context) {
   auto layout = context.layout();
-  if (error.err() != EROFS || !error.hint().empty() || !layout) return error;
-  auto state = sys::openat(AT_FDCWD, (*layout)->state, O_PATH | O_DIRECTORY);
-  if (!state) return error;
-  auto about = sys::fstatvfs(state->get());
-  if (!about || (about->f_flag & ST_RDONLY) == 0) return error;
+  const bool kept_out = error.err() == EROFS || error.err() == EACCES;
+  if (!kept_out || !error.hint().empty() || !layout) return error;
+  const std::string& state = (*layout)->state;
+  if (::access(state.c_str(), W_OK) == 0 || errno == ENOENT) return error;
   return std::move(error).with_hint(
-      fmt::format("stoplog keeps its drafts in '{}', which is read-only; "
+      fmt::format("stoplog keeps its drafts in '{}', which cannot be written; "
                   "XDG_STATE_HOME names another place",
-                  escape((*layout)->state)));
+                  escape(state)));
 }
 
 // These work on more than one draft, or on none; who names one that is not

@@ -85,7 +85,7 @@ if [ "$(id -u)" -eq 0 ] && [ -n "${STOPLOG_TEST_INSIDE:-}" ]; then
   mount -o remount,bind,ro "$T/kept"
   for words in 'commit -a -y' 'discard -y' rollback gc; do
     exits 6 env XDG_STATE_HOME="$T/kept" "$STOPLOG" $words 2>"$T/err"
-    grep -q "^hint: .*'$T/kept/stoplog', which is read-only" "$T/err" ||
+    grep -q "^hint: .*'$T/kept/stoplog', which cannot be written" "$T/err" ||
       fail "$words: $(cat "$T/err")"
   done
   XDG_STATE_HOME=$T/kept sl log >/dev/null
