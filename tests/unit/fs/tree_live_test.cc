@@ -128,6 +128,25 @@ TEST_CASE("a file that is open outlives what the host does to its name") {
   CHECK(f.read("replaced") == "new content");
 }
 
+TEST_CASE("what was not read before the host took it away is refused") {
+  TreeFixture f;
+  const std::vector<const char*> names{"replaced", "removed", "moved"};
+  for (const char* name : names) f.base.write(name, "as it was");
+  f.open();
+  std::vector<NodeId> ids;
+  for (const char* name : names) ids.push_back(f.at(name));
+  f.base.write("new", "new content");
+  stdfs::rename(f.base / "new", f.base / "replaced");
+  stdfs::remove(f.base / "removed");
+  stdfs::rename(f.base / "moved", f.base / "there");
+  std::vector<std::byte> bytes(100);
+  for (NodeId id : ids) {
+    CHECK(f.err(f.tree->read(id, 0, bytes)) == EIO);
+    CHECK(f.err(f.tree->write(id, 0, bytes, {})) == ESTALE);
+  }
+  CHECK(f.read("replaced") == "new content");
+}
+
 TEST_CASE("edits of the real tree become invalidations and drift") {
   TreeFixture f;
   Told told;
