@@ -70,7 +70,7 @@ WANT=device run_as_user through_fusermount
 mount -t fusectl none /sys/fs/fuse/connections
 WANT=rings run_as_user through_fusermount
 
-for suite in semantics stuck links crash cost; do
+for suite in semantics stuck crash cost; do
   env -u STOPLOG_TEST_INSIDE bash "$TOP/tests/system/fs_$suite.sh"
 done
 SEEDS=7 env -u STOPLOG_TEST_INSIDE bash "$TOP/tests/system/fs_fuzz.sh"
