@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -13,6 +14,15 @@ const Json kNull;
 const Json::Array kNoItems;
 const Json::Object kNoMembers;
 const std::string kNoText;
+
+// How much of the beginning stands for itself, as mostly all does.
+size_t plain_run(std::string_view text) {
+  auto special = [](unsigned char c) {
+    return c < 0x20 || c >= 0x7f || c == '"' || c == '\\';
+  };
+  return static_cast<size_t>(std::ranges::find_if(text, special) -
+                             text.begin());
+}
 
 // Beyond 16 bits as the two halves of UTF-16.
 void append_unicode_escape(std::string& out, char32_t c) {
@@ -29,6 +39,10 @@ void append_unicode_escape(std::string& out, char32_t c) {
 void json_quote(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
+    size_t run = plain_run(text);
+    out += text.substr(0, run);
+    text.remove_prefix(run);
+    if (text.empty()) break;
     std::string_view here = text;
     auto [c, valid] = take_utf8(text);
     if (!valid) {

@@ -74,6 +74,8 @@ std::strong_ordering RelPath::operator<=>(const RelPath& other) const {
   while (shorter - at >= 64 &&
          std::memcmp(a.data() + at, b.data() + at, 64) == 0)
     at += 64;
+  while (shorter - at >= 8 && std::memcmp(a.data() + at, b.data() + at, 8) == 0)
+    at += 8;
   while (at < shorter && a[at] == b[at]) at++;
   if (at == shorter) return a.size() <=> b.size();
   // '/' counts as the smallest byte, which is component order.

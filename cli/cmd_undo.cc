@@ -125,7 +125,7 @@ Result<int> run(Context& context, const Args& args) {
     return std::unexpected(std::move(undone).error().with_hint(
         "`stoplog log --commits` lists what was committed"));
   gate::CommitResult result = TRY(std::move(undone));
-  for (const std::string& line : result.notes) context.out.note(escape(line));
+  for (const std::string& note : result.notes) context.out.note(escape(note));
   if (request.dry_run) {
     context.out.write(describe_commit(result));
     return kDone;

@@ -69,18 +69,16 @@ void name_them(Output& out, const std::vector<RelPath>& paths) {
 // it returns. No lock is held: a person may take as long as he likes, and who
 // comes meanwhile has the draft.
 Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
-  // A dry run approves nothing: there is nothing to ask.
-  const bool asks = !flow.choice.yes && !flow.choice.dry_run;
-  if (asks) flow.opened.lock.reset();
-  if (asks && !can_ask())
+  flow.opened.lock.reset();
+  if (!can_ask())
     return std::unexpected(
         Error(Code::kDeclined,
               "cannot ask: there is no terminal, and -a approves everything")
             .with_hint("-y approves without being asked"));
   gate::ApproveReport report =
       TRY(gate::approve(plan, flow.set, everything(flow)));
-  if (asks) name_them(flow.context.out, report.approved);
-  if (asks && !report.approved.empty() &&
+  name_them(flow.context.out, report.approved);
+  if (!report.approved.empty() &&
       !ask_yes(fmt::format("approve and commit {}?",
                            plural(report.approved.size(), "change"))))
     return fail(Code::kDeclined, "nothing was approved");
@@ -90,8 +88,8 @@ Result<std::vector<RelPath>> ask(Flow& flow, gate::Plan plan) {
     std::string why = change != nullptr && !change->risks.empty()
                           ? escape(change->risks.front().message)
                           : "";
-    bool yes = asks && ask_yes(fmt::format("danger: {}: {}; approve it?",
-                                           escape(shown_path(path)), why));
+    bool yes = ask_yes(fmt::format("danger: {}: {}; approve it?",
+                                   escape(shown_path(path)), why));
     (yes ? named : left).push_back(path);
   }
   if (!left.empty()) return std::unexpected(dangers_left(left));
@@ -103,6 +101,10 @@ Result<gate::ApproveReport> approve_in(gate::Plan& plan, const Flow& flow,
   gate::drop_gone(plan, flow.set);
   gate::ApproveReport report =
       TRY(gate::approve(plan, flow.set, everything(flow)));
+  std::vector<RelPath> left;
+  for (const RelPath& path : report.dangers)
+    if (std::ranges::find(named, path) == named.end()) left.push_back(path);
+  if (!left.empty()) return std::unexpected(dangers_left(left));
   // Each alone: the top of the workspace, as a path, means all beneath it.
   for (const RelPath& path : named) {
     diff::ChangeSet one;
@@ -114,13 +116,16 @@ Result<gate::ApproveReport> approve_in(gate::Plan& plan, const Flow& flow,
   return report;
 }
 
-Status approve_all(Flow& flow, const std::vector<RelPath>& named) {
+// The decisions as they were written down.
+Result<gate::Plan> approve_all(Flow& flow, const std::vector<RelPath>& named) {
   gate::ApproveReport report;
+  gate::Plan kept;
   TRY(change_plan(flow.opened, [&](gate::Plan& plan) -> Status {
     report = TRY(approve_in(plan, flow, named));
+    kept = plan;
     return {};
   }));
-  if (report.approved.empty()) return {};
+  if (report.approved.empty()) return kept;
   draft::Ledger ledger = TRY(
       draft::Ledger::open(*TRY(flow.context.layout()), flow.opened.draft.id));
   Json fields = who_fields();
@@ -128,7 +133,7 @@ Status approve_all(Flow& flow, const std::vector<RelPath>& named) {
   fields.set("danger", flow.choice.danger).set("asked", !flow.choice.yes);
   set_paths(fields, "paths", report.approved);
   TRY(ledger.append("approve", fields, Sync::kYes));
-  return {};
+  return kept;
 }
 
 gate::CommitMeta meta_of(const Flow& flow) {
@@ -316,16 +321,19 @@ Result<CommitEnd> commit_draft(Context& context, const draft::Draft& draft,
     return end;
   }
   TRY(approve_standing(context, flow.opened, flow.policy, flow.set));
+  auto load_plan = [&] {
+    return gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile);
+  };
   std::vector<RelPath> named;
-  if (choice.all)
-    named = TRY(ask(flow, TRY(gate::load_plan(flow.opened.draft_dir.get()))));
-  if (!choice.dry_run && asks) {
+  // A dry run approves nothing: there is nothing to ask.
+  if (asks && !choice.dry_run) {
+    named = TRY(ask(flow, TRY(load_plan())));
     turn = TRY(take_turn(context, draft));
     TRY(take_up(context, flow.opened));
   }
-  if (choice.all && !choice.dry_run) TRY(approve_all(flow, named));
-  gate::Plan plan =
-      TRY(gate::load_plan(flow.opened.draft_dir.get(), draft::kPlanFile));
+  gate::Plan plan = choice.all && !choice.dry_run
+                        ? TRY(approve_all(flow, named))
+                        : TRY(load_plan());
   // Tried before anything is committed.
   std::optional<OutFile> receipt;
   if (choice.receipt)

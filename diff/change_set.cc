@@ -95,18 +95,18 @@ Status for_each_moved(const fs::View& view, const ChangeSet& set,
 
 namespace {
 
+bool is_hashed(const std::optional<fs::NodeState>& state) {
+  return state && (state->type == fs::Type::kSymlink ||
+                   (state->type == fs::Type::kFile && state->content));
+}
+
 Status hash_side(const std::optional<fs::NodeState>& state,
                  std::optional<Hash128>& fast,
                  std::optional<Sha256Digest>& strong) {
-  if (!state || (fast && strong)) return {};
-  ContentHash hash;
-  if (state->type == fs::Type::kSymlink) {
-    hash = hash_text(state->target);
-  } else if (state->type == fs::Type::kFile && state->content) {
-    hash = TRY(hash_content(*state->content));
-  } else {
-    return {};
-  }
+  if (!is_hashed(state) || (fast && strong)) return {};
+  ContentHash hash = state->type == fs::Type::kSymlink
+                         ? hash_text(state->target)
+                         : TRY(hash_content(*state->content));
   fast = hash.xxh3;
   strong = hash.sha256;
   return {};
@@ -120,6 +120,12 @@ Status ensure_hashes(Change& change) {
   TRY_CTX(hash_side(change.after, change.new_hash, change.new_sha256),
           change.path.str());
   return {};
+}
+
+bool has_hashes(const Change& change) {
+  return (!is_hashed(change.before) ||
+          (change.old_hash && change.old_sha256)) &&
+         (!is_hashed(change.after) || (change.new_hash && change.new_sha256));
 }
 
 std::string_view name_of(Kind kind) {

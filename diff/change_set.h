@@ -213,6 +213,8 @@ Status for_each_moved(const fs::View& view, const ChangeSet& set,
 
 // Takes the hashes of a change that DiffOptions left out.
 Status ensure_hashes(Change& change);
+// None is left out.
+bool has_hashes(const Change& change);
 
 std::string_view name_of(Kind kind);    // "added"
 std::string_view name_of(Level level);  // "danger"

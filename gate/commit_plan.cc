@@ -44,8 +44,10 @@ class Builder {
  public:
   explicit Builder(std::vector<Item> items) {
     plan_.items = std::move(items);
-    std::sort(plan_.items.begin(), plan_.items.end(),
-              [](const Item& a, const Item& b) { return a.path < b.path; });
+    // Mostly they come in order.
+    if (!std::ranges::is_sorted(plan_.items, {}, &Item::path))
+      std::ranges::sort(plan_.items, {}, &Item::path);
+    slots_.resize(plan_.items.size());
   }
 
   Result<CommitPlan> build() {
@@ -197,28 +199,27 @@ class Builder {
 
   Status stage() {
     find_links();
-    std::map<RelPath, size_t> made;  // path -> stage op
+    std::map<RelPath, size_t> made;  // directories: path -> stage op
     for (size_t i = 0; i < plan_.items.size(); ++i) {
       if (!is_staged(i)) continue;
       const Item& item = plan_.items[i];
       StageOp op{.item = i, .place = {}, .link_of = {}};
-      auto parent = made.find(item.path.parent());
+      auto parent = made.empty() ? made.end() : made.find(item.path.parent());
       bool in_tree = parent != made.end() && !item.path.is_root() &&
-                     !item.path.parent().is_root() &&
-                     node_at(parent->second).is_dir();
+                     !item.path.parent().is_root();
       if (in_tree && fates_[i] != Fate::kSwap) {
         op.place = plan_.stage[parent->second].place + "/" +
                    std::string(item.path.name());
       } else {
         slots_[i] = plan_.slots++;
-        op.place = std::to_string(slots_[i]);
+        op.place = std::to_string(*slots_[i]);
       }
       link(op);
       if (item.fresh->is_file() && !item.content && !op.link_of &&
           !op.link_real)
         return fail(Code::kInternal, "no content for {}",
                     quote_name(shown_path(item.path)));
-      made.emplace(item.path, plan_.stage.size());
+      if (item.fresh->is_dir()) made.emplace(item.path, plan_.stage.size());
       plan_.stage.push_back(std::move(op));
     }
     return {};
@@ -232,7 +233,7 @@ class Builder {
   Status come() {
     for (size_t i = 0; i < plan_.items.size(); ++i) {
       const Item& item = plan_.items[i];
-      auto slot = slots_.find(i);
+      const std::optional<uint32_t>& slot = slots_[i];
       switch (fates_[i]) {
         case Fate::kNothing:
         case Fate::kRemove:
@@ -242,25 +243,25 @@ class Builder {
                .item = i,
                .path = item.path,
                .from = {},
-               .slot = slot->second});
+               .slot = *slot});
           break;
         case Fate::kCreate:
         case Fate::kRecreate:
           // No slot of its own: it comes with the tree above it.
-          if (slot != slots_.end())
+          if (slot)
             add({.kind = Kind::kPut,
                  .item = i,
                  .path = item.path,
                  .from = {},
-                 .slot = slot->second});
+                 .slot = *slot});
           break;
         case Fate::kMove:
-          if (slot != slots_.end())
+          if (slot)
             add({.kind = Kind::kPut,
                  .item = i,
                  .path = item.path,
                  .from = {},
-                 .slot = slot->second,
+                 .slot = *slot,
                  .moving = true});
           else
             add({.kind = Kind::kMove,
@@ -291,7 +292,7 @@ class Builder {
   CommitPlan plan_;
   std::vector<Fate> fates_;
   Paths leaving_, coming_, attributed_;
-  std::map<size_t, uint32_t> slots_;
+  std::vector<std::optional<uint32_t>> slots_;  // by item
   std::map<RelPath, Names> links_;
 };
 

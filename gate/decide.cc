@@ -13,11 +13,14 @@
 namespace stoplog::gate {
 namespace {
 
-// An approval binds content: hashes that the change set left out are taken now.
-Result<diff::Change> hashed(const diff::Change& change) {
-  diff::Change copy = change;
-  TRY(diff::ensure_hashes(copy));
-  return copy;
+// An approval binds content: hashes that the change set left out are taken now,
+// of a copy in `own`. A change is half a kilobyte, and mostly has them.
+Result<const diff::Change*> hashed(const diff::Change& change,
+                                   std::optional<diff::Change>& own) {
+  if (diff::has_hashes(change)) return &change;
+  own = change;
+  TRY(diff::ensure_hashes(*own));
+  return &*own;
 }
 
 // Where the draft has no content of its own, the new side is the old one.
@@ -29,13 +32,14 @@ diff::Change with_base_of(diff::Change change, const Decision& decision) {
 
 Result<Decision> decision_on(const diff::Change& change, Verdict verdict,
                              const Signature& by) {
-  diff::Change full = TRY(hashed(change));
+  std::optional<diff::Change> own;
+  const diff::Change* full = TRY(hashed(change, own));
   Decision decision;
   decision.path = change.path;
   decision.verdict = verdict;
-  decision.change = diff::change_digest(full);
-  decision.base = full.old_sha256;
-  decision.fresh = full.new_sha256;
+  decision.change = diff::change_digest(*full);
+  decision.base = full->old_sha256;
+  decision.fresh = full->new_sha256;
   decision.by = by;
   return decision;
 }
@@ -187,14 +191,14 @@ std::string_view name_of(Decided decided) {
   return "none";
 }
 
-Result<std::optional<diff::Change>> as_decided(const diff::Change& change,
-                                               const Decision& decision) {
-  diff::Change full = TRY(hashed(change));
-  if (diff::change_digest(full) == decision.change) return full;
-  if (!change.base_lost) return std::nullopt;
-  full = with_base_of(std::move(full), decision);
-  if (diff::change_digest(full) == decision.change) return full;
-  return std::nullopt;
+Result<const diff::Change*> as_decided(const diff::Change& change,
+                                       const Decision& decision,
+                                       std::optional<diff::Change>& own) {
+  const diff::Change* full = TRY(hashed(change, own));
+  if (diff::change_digest(*full) == decision.change) return full;
+  if (!change.base_lost) return nullptr;
+  own = with_base_of(*full, decision);
+  return diff::change_digest(*own) == decision.change ? &*own : nullptr;
 }
 
 Result<Opinion> opinion(const Plan& plan, const diff::Change& change) {
@@ -203,7 +207,8 @@ Result<Opinion> opinion(const Plan& plan, const diff::Change& change) {
     return opinion_on_parts(plan, *decision, change);
   Opinion opinion;
   if (decision != nullptr) {
-    if (TRY(as_decided(change, *decision))) {
+    std::optional<diff::Change> own;
+    if (TRY(as_decided(change, *decision, own)) != nullptr) {
       opinion.approves = decision->verdict == Verdict::kApproved;
       opinion.decided =
           opinion.approves ? Decided::kApproved : Decided::kRejected;

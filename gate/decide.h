@@ -62,8 +62,10 @@ Result<ApproveReport> approve(Plan& plan, const diff::ChangeSet& set,
 // The change with its hashes, when a decision about the whole of it still
 // holds. A base that is gone from the real tree, and was not kept, is the one
 // that was decided on: that it is gone is drift, and nothing the draft did.
-Result<std::optional<diff::Change>> as_decided(const diff::Change& change,
-                                               const Decision& decision);
+// Null when it is another one; mostly `change` itself, else what `own` holds.
+Result<const diff::Change*> as_decided(const diff::Change& change,
+                                       const Decision& decision,
+                                       std::optional<diff::Change>& own);
 
 // Approvals of what is no change any more are dropped: who looks again sees
 // that there is nothing. Their paths.

@@ -30,14 +30,10 @@ const Disk& disk_of(const Ground& ground) {
 Result<CommitResult> carry_out(const Ground& ground, std::vector<Item> items,
                                const CommitMeta& meta, bool dry_run) {
   CommitResult result;
-  result.plan = TRY(build_plan(items));
   if (dry_run) {
-    std::vector<Item> copy = items;
-    if (ground.prepare) {
-      TRY(ground.prepare(copy, {}));
-      result.plan = TRY(build_plan(copy));
-    }
-    Verified verified = TRY(verify_base(disk_of(ground), ground.root, copy));
+    if (ground.prepare) TRY(ground.prepare(items, {}));
+    result.plan = TRY(build_plan(items));
+    Verified verified = TRY(verify_base(disk_of(ground), ground.root, items));
     if (!verified.drifts.empty())
       return std::unexpected(drift_error(verified.drifts));
     return result;

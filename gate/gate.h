@@ -49,7 +49,7 @@ struct CommitRequest {
 
 struct CommitResult {
   CommitRecord record;             // empty number for a dry run
-  CommitPlan plan;                 // what was, or would be, done
+  CommitPlan plan;                 // of a dry run: what would be done
   std::vector<RelPath> approved;   // the changes that this commit took
   diff::ChangeSet merged;          // by three-way merge: real file to merge
   std::string merge_digest;        // "sha256:…" of these; empty for none

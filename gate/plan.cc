@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/parallel.h"
 #include "base/strings.h"
 #include "base/sys_file.h"
 #include "base/temp_file.h"
@@ -126,6 +127,11 @@ const Decision* Plan::find(const RelPath& path) const {
 }
 
 void Plan::set(Decision decision) {
+  // Changes come in order, and are mostly decided on in that.
+  if (decisions.empty() || decisions.back().path < decision.path) {
+    decisions.push_back(std::move(decision));
+    return;
+  }
   auto at = std::lower_bound(
       decisions.begin(), decisions.end(), decision.path,
       [](const Decision& d, const RelPath& p) { return d.path < p; });
@@ -157,21 +163,31 @@ bool Plan::approves(const Decision& decision) {
                      });
 }
 
+// Each by itself and on a few threads: of 10,000 as one tree this was a tenth
+// of what a commit takes before it writes.
 std::string to_json(const Plan& plan) {
-  Json decisions = Json::array();
-  for (const Decision& decision : plan.decisions)
-    decisions.push(to_json(decision));
-  Json rejected = Json::array();
-  for (const RejectedEdit& edit : plan.rejected)
-    rejected.push(std::move(Json::object()
-                                .set("path", path_json(edit.path))
-                                .set("text", digest_text(edit.text))
-                                .set("reason", base64(edit.reason))));
-  Json json = Json::object();
-  json.set("version", kVersion)
-      .set("decisions", std::move(decisions))
-      .set("rejected", std::move(rejected));
-  return json.dump() + "\n";
+  constexpr size_t kRun = 256;
+  std::vector<std::string> runs((plan.decisions.size() + kRun - 1) / kRun);
+  (void)parallel_for(runs.size(), 0, [&](size_t run) -> Status {
+    size_t end = std::min(plan.decisions.size(), (run + 1) * kRun);
+    for (size_t i = run * kRun; i < end; ++i) {
+      if (i > 0) runs[run] += ',';
+      runs[run] += to_json(plan.decisions[i]).dump();
+    }
+    return {};
+  });
+  std::string text = fmt::format("{{\"version\":{},\"decisions\":[", kVersion);
+  for (const std::string& run : runs) text += run;
+  text += "],\"rejected\":[";
+  for (const RejectedEdit& edit : plan.rejected) {
+    if (&edit != plan.rejected.data()) text += ',';
+    text += Json::object()
+                .set("path", path_json(edit.path))
+                .set("text", digest_text(edit.text))
+                .set("reason", base64(edit.reason))
+                .dump();
+  }
+  return text + "]}\n";
 }
 
 Result<Plan> plan_from_json(std::string_view text) {

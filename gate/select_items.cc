@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "base/escape.h"
 #include "base/shown_path.h"
@@ -39,6 +40,7 @@ class Selector {
   Result<Selection> run() {
     for (const Change& change : set_.changes)
       TRY_CTX(consider(change), quote_name(shown_path(change.path)));
+    if (whole_.size() < set_.changes.size()) left_ = set_.changes;
     // What was approved and is no change any more was taken back by the agent.
     for (const Decision& decision : plan_.decisions)
       if (Plan::approves(decision) && set_.find(decision.path) == nullptr)
@@ -65,9 +67,10 @@ class Selector {
   Status consider(const Change& change) {
     const Decision* decision = plan_.find(change.path);
     if (decision == nullptr || !Plan::approves(*decision)) return {};
-    Opinion now = TRY(opinion(plan_, change));
-    if (now.stale || now.decided == Decided::kNone ||
-        now.decided == Decided::kRejected) {
+    const bool whole = decision->edits.empty();
+    std::optional<Change> own;
+    const Change* agreed = TRY(still_approved(change, *decision, own));
+    if (agreed == nullptr) {
       stale_.push_back(change.path);
       return {};
     }
@@ -80,20 +83,25 @@ class Selector {
       selection_.git.push_back(&change);
       return {};
     }
-    const bool whole = decision->edits.empty();
-    std::optional<Change> agreed;
-    if (whole) agreed = TRY(as_decided(change, *decision));
-    if (whole && !agreed) {  // since the line above: the real tree moves
-      stale_.push_back(change.path);
-      return {};
-    }
     selection_.approved.push_back(change.path);
     Item item = whole ? TRY(item_of(*agreed)) : TRY(part_of(change, *decision));
     if (!decision->confirmed) tame(item);
-    taken_.insert(item.path);
-    if (whole) whole_.insert(change.path);
+    // The set's changes come in order.
+    taken_.insert(taken_.end(), item.path);
+    if (whole) whole_.insert(whole_.end(), change.path);
     selection_.items.push_back(std::move(item));
     return {};
+  }
+
+  // Null: not what was approved any more.
+  Result<const Change*> still_approved(const Change& change,
+                                       const Decision& decision,
+                                       std::optional<Change>& own) const {
+    if (decision.edits.empty()) return as_decided(change, decision, own);
+    Opinion now = TRY(opinion(plan_, change));
+    bool none =
+        now.decided == Decided::kNone || now.decided == Decided::kRejected;
+    return now.stale || none ? nullptr : &change;
   }
 
   // A commit of git's is taken whole: what it has and a person did not approve
@@ -186,15 +194,15 @@ class Selector {
   Status add_directories() {
     std::set<RelPath> needed, staying;
     for (const Item& item : selection_.items) {
-      places_.insert(item.path);
-      places_.insert(item.base_path());
-      if (item.old) bases_.insert(item.base_path());
+      places_.insert(places_.end(), item.path);
+      if (item.from) places_.insert(*item.from);
+      if (item.old) bases_.insert(bases_.end(), item.base_path());
     }
     for (const Item& item : selection_.items)
       if (item.fresh)
         for (RelPath p = item.path.parent(); !p.is_root(); p = p.parent())
           if (!needed.insert(p).second) break;
-    for (const Change& change : set_.changes) {
+    for (const Change& change : left_) {
       bool leaves = change.is_deletion() || change.from;
       if (!leaves || taken_.contains(change.path)) continue;
       RelPath base = change.from ? *change.from : change.path;
@@ -210,7 +218,7 @@ class Selector {
       TRY(take_directory(change, comes));
     }
     // An added directory that is a row of its own, but needed by another.
-    for (const Change& change : set_.changes)
+    for (const Change& change : left_)
       if (change.kind == diff::Kind::kAdded && is_dir(change.after) &&
           needed.contains(change.path) && !taken_.contains(change.path)) {
         TRY(take_directory(change, true));
@@ -274,7 +282,7 @@ class Selector {
   // Nothing approved may stand in, or in the way of, what was not approved.
   Status check_whole() {
     std::vector<RelPath> missing;
-    for (const Change& change : set_.changes) {
+    for (const Change& change : left_) {
       if (taken_.contains(change.path)) continue;
       bool turns_dir = change.kind == diff::Kind::kType && is_dir(change.after);
       bool moved_dir =
@@ -311,7 +319,7 @@ class Selector {
   // show at the others.
   void detach_groups() {
     std::set<uint64_t> after, before;
-    for (const Change& change : set_.changes) {
+    for (const Change& change : left_) {
       if (taken_.contains(change.path)) continue;
       if (change.after) after.insert(change.after->link_group);
       if (change.before) before.insert(change.before->link_group);
@@ -354,6 +362,8 @@ class Selector {
   Selection selection_;
   std::set<RelPath> taken_;
   std::set<RelPath> whole_;  // changes that are approved in all
+  // Changes among which some may not be taken: none when all are.
+  std::span<const Change> left_;
   bool moved_known_ = false;
   std::multimap<RelPath, const Change*> moved_;  // by where they were
   std::set<RelPath> places_, bases_;  // of what was approved, before and after
@@ -379,8 +389,10 @@ mode_t tame_mode(const Node& fresh, const std::optional<Node>& old) {
 }
 
 Result<Item> item_of(const Change& change) {
-  Change full = change;
-  TRY(diff::ensure_hashes(full));
+  // Half a kilobyte, and mostly nothing is missing.
+  std::optional<Change> own;
+  if (!diff::has_hashes(change)) TRY(diff::ensure_hashes(own.emplace(change)));
+  const Change& full = own ? *own : change;
   Item item;
   item.path = full.path;
   item.from = full.from;

@@ -41,10 +41,10 @@ class Transaction {
   Transaction(const Ground& ground, const Disk& disk, bool stage_in_state)
       : ground_(ground), disk_(disk), stage_in_state_(stage_in_state) {}
 
-  Result<CommitRecord> run(const std::vector<Item>& items, CommitMeta meta,
+  Result<CommitRecord> run(std::vector<Item> items, CommitMeta meta,
                            Timing* timing) {
     auto start = Clock::now();
-    plan_ = TRY(build_plan(items));
+    plan_ = TRY(build_plan(std::move(items)));
     Verified verified = TRY(verify_base(disk_, ground_.root, plan_.items));
     if (!verified.drifts.empty())
       return std::unexpected(drift_error(verified.drifts));
@@ -89,6 +89,11 @@ class Transaction {
           tidy.error().text());
     if (timing != nullptr) timing->total = Clock::now() - start;
     return record;
+  }
+
+  // Those it was given, for another try.
+  std::vector<Item> take_items() {
+    return std::move(record_.items.empty() ? plan_.items : record_.items);
   }
 
  private:
@@ -301,12 +306,14 @@ Result<CommitRecord> transact(const Ground& ground, std::vector<Item> items,
     std::set<RelPath> unlocked;
     TRY(take_locks(ground, disk, pending, unlocked));
     if (ground.prepare) TRY(ground.prepare(items, unlocked));
-    auto first = Transaction(ground, disk, true).run(items, meta, timing);
+    Transaction first(ground, disk, true);
+    auto record = first.run(std::move(items), meta, timing);
     // Same mount, and yet no rename between the two (project quotas,
     // overlays): once more, with a stage inside the workspace.
-    if (!first && first.error().err() == EXDEV)
-      return Transaction(ground, disk, false).run(items, meta, timing);
-    return first;
+    if (!record && record.error().err() == EXDEV)
+      return Transaction(ground, disk, false)
+          .run(first.take_items(), meta, timing);
+    return record;
   }();
   Status released = release_locks(ground, disk, pending);
   if (!released && done)
