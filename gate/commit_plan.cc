@@ -56,6 +56,7 @@ class Builder {
     leave();
     TRY(stage());
     TRY(come());
+    for (; !last_.empty(); last_.pop_back()) add(std::move(last_.back()));
     return std::move(plan_);
   }
 
@@ -284,12 +285,19 @@ class Builder {
     const Item& item = plan_.items[i];
     if (item.link_to && item.old && attributed_.contains(*item.link_to)) return;
     attributed_.insert(item.path);
-    add({.kind = Kind::kAttr, .item = i, .path = item.path});
+    SwitchOp op{.kind = Kind::kAttr, .item = i, .path = item.path};
+    // Whoever is not root can do nothing in it from then on.
+    bool shuts = item.fresh->is_dir() && (item.fresh->mode & 0700) != 0700;
+    if (shuts)
+      last_.push_back(std::move(op));
+    else
+      add(std::move(op));
   }
 
   void add(SwitchOp op) { plan_.ops.push_back(std::move(op)); }
 
   CommitPlan plan_;
+  std::vector<SwitchOp> last_;  // parents before children
   std::vector<Fate> fates_;
   Paths leaving_, coming_, attributed_;
   std::vector<std::optional<uint32_t>> slots_;  // by item

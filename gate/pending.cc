@@ -252,6 +252,7 @@ Result<std::vector<Left>> roll_back(const Ground& ground, const Disk& disk,
                                     const SwitchRecord& record,
                                     StageSet& stages, Switcher& switcher) {
   TRY(pending.write_abort());
+  switcher.open_up();
   std::vector<std::optional<Left>> lefts(record.ops.size());
   for (size_t i = record.ops.size(); i-- > 0;)
     lefts[i] = TRY_CTX(switcher.revert(record.ops[i]),
@@ -267,6 +268,7 @@ Result<std::vector<Left>> end_roll_back(
   switcher.release_held();
   Clearing clearing(ground, disk, record, stages, switcher);
   TRY(clearing.settle_all(std::move(lefts)));
+  TRY(switcher.shut());  // what stays
   std::vector<Left> all = clearing.all();
   for (const Left& left : all)
     if (left.kept) TRY(note_kept(ground.state, disk, left));

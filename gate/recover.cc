@@ -98,6 +98,7 @@ Result<std::vector<Left>> roll_back_rest(const Ground& ground, const Disk& disk,
                                          const SwitchRecord& record,
                                          StageSet& stages, Switcher& switcher) {
   TRY(pending.write_abort());
+  switcher.open_up();
   for (uint32_t i = 0; i < record.stages.size(); ++i)
     if (stages.fd(i) < 0) stages.abandon(i);
   std::vector<std::optional<Left>> lefts(record.ops.size());
@@ -131,6 +132,7 @@ Result<RecoverReport> bring_to_end(const Ground& ground, const Disk& disk,
                                    StageSet& stages, bool aborted) {
   RecoverReport report;
   Switcher switcher(disk, ground.root, record, stages, {});
+  switcher.open_up();
   // The switch record is written when all that it speaks of is on the disk. One
   // whose stage is not there comes from a disk that kept the later and lost the
   // earlier, and then nothing was moved yet.
@@ -152,6 +154,7 @@ Result<RecoverReport> bring_to_end(const Ground& ground, const Disk& disk,
   report.left = clearing.all();
   LostPreimages gone = TRY(find_lost(ground, disk, record, stages, untouched));
   report.left.insert(report.left.end(), gone.left.begin(), gone.left.end());
+  TRY(switcher.shut());
   set_times(disk, ground.root, record.dirs);
   TRY(stages.sync());
   report.record = TRY(

@@ -31,9 +31,6 @@ std::string where(const StagePlace& place) {
                               : quote_name(shown_path(place.dir)));
 }
 constexpr size_t kRun = 32;
-bool is_top(const StageOp& op) {
-  return op.place.find('/') == std::string::npos;
-}
 
 }  // namespace
 
@@ -444,9 +441,9 @@ Status StageSet::finish_node(int stage, const StageOp& op, const Item& item,
   int dir = TRY(parent_of(last_, stage, op.place));
   Fd fd = TRY(disk_.openat(dir, name_text(op.place), O_PATH));
   Node node = *item.fresh;
-  // Who is not root cannot move a directory that he may not write to; the
-  // switch sets the mode when it is in its place.
-  if (node.is_dir() && is_top(op)) node.mode |= 0700;
+  // Who is not root can neither move a directory that he may not write to nor
+  // look into one that is shut; the switch sets the mode at its end.
+  if (node.is_dir()) node.mode |= 0700;
   std::vector<std::string> missed;
   TRY(disk_.set_attributes(fd.get(), node, &item.fresh->mtime, &missed));
   note_missed(item, missed, record);

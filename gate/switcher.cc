@@ -110,15 +110,6 @@ Status Switcher::set_node(int dir, const std::string& name, const Node& node) {
   return disk_.set_attributes(fd.get(), node, nullptr, nullptr);
 }
 
-// A staged directory was kept writable until it stands in its place.
-Status Switcher::set_final_mode(const LiveOp& live, int dir,
-                                const std::string& name) {
-  const Node& fresh = *item(live).fresh;
-  if (live.op.moving || !fresh.is_dir() || (fresh.mode & 0700) == 0700)
-    return {};
-  return set_node(dir, name, fresh);
-}
-
 // A second name for what was moved to `name` and is not ours.
 Status Switcher::set_aside(const LiveOp& live, int dir,
                            const std::string& name) {
@@ -305,14 +296,10 @@ Status Switcher::perform(const LiveOp& live) {
       forget(op.path);
       return {};
     case Kind::kPut:
-      TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE));
-      return set_final_mode(live, dir, name);
+      return disk_.rename(stage(live), slot(live), dir, name, RENAME_NOREPLACE);
     case Kind::kSwap:
-      if (item(live).old->is_file())
-        TRY(leave_guarded(live, dir, name));
-      else
-        TRY(leave(live, dir, name));
-      return set_final_mode(live, dir, name);
+      if (item(live).old->is_file()) return leave_guarded(live, dir, name);
+      return leave(live, dir, name);
     case Kind::kMove:
       if (item(live).old->is_file()) return leave_guarded(live, dir, name);
       return leave(live, dir, name);

@@ -75,6 +75,11 @@ class Switcher {
   Result<std::optional<std::string>> came_out(const LiveOp& live);
   Result<std::optional<Left>> revert(const LiveOp& live);
   Result<std::optional<Left>> advance(const LiveOp& live);
+  // Staged directories get the mode that shuts them to their owner, when all
+  // else is done: before, they could be neither compared nor taken back.
+  Status shut();
+  // The reverse, before a roll-back or a recovery looks at anything.
+  void open_up();
   // Names of files that were there before still are: else what changed.
   Result<std::vector<Drift>> broken_links();
   // In a recovery: what was staged stands in its place, or is as it was
@@ -156,7 +161,8 @@ class Switcher {
   void release_from(size_t first);
   Status leave(const LiveOp& live, int dir, const std::string& name);
   Status change_in_place(const LiveOp& live, int dir, const std::string& name);
-  Status set_final_mode(const LiveOp& live, int dir, const std::string& name);
+  bool is_made_shut(size_t index) const;
+  Status change_bits(size_t index, mode_t from, mode_t to);
   Status set_node(int dir, const std::string& name, const Node& node);
   Status make_directory(const LiveOp& live);
   Result<bool> is_staged_tree(size_t item, int dir, const std::string& name);

@@ -198,8 +198,7 @@ Status Switcher::move_held(const LiveOp& live, int dir,
                            const std::string& name) {
   if (live.op.kind == Kind::kTake)
     return disk_.rename(dir, name, stage(live), slot(live), RENAME_NOREPLACE);
-  TRY(disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE));
-  return set_final_mode(live, dir, name);
+  return disk_.rename(stage(live), slot(live), dir, name, RENAME_EXCHANGE);
 }
 
 Status Switcher::check_held() {

@@ -351,11 +351,8 @@ Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
   if (!in_stage.known()) return std::nullopt;
   Identity at = TRY(identity_at(dir, name));
   if (in_stage != live.fresh_id) {
-    if (TRY(is_old(live, stage(live), slot(live)))) {
-      // Swapped; an edit of the new file since then is not ours to judge.
-      if (at == live.fresh_id) TRY(set_final_mode(live, dir, name));
-      return std::nullopt;
-    }
+    // Swapped; an edit of the new file since then is not ours to judge.
+    if (TRY(is_old(live, stage(live), slot(live)))) return std::nullopt;
     // A save came out, and nobody was left to put it back.
     if (!at.known()) return return_save(live, dir, name);
     TRY(set_aside(live, stage(live), slot(live)));
@@ -378,7 +375,6 @@ Switcher::MaybeLeft Switcher::advance_swap(const LiveOp& live) {
     TRY(exchange(live, dir, name, live.fresh_id));
     return left(live, kEdited);
   }
-  TRY(set_final_mode(live, dir, name));
   return std::nullopt;
 }
 
@@ -396,7 +392,6 @@ Switcher::MaybeLeft Switcher::advance_put(const LiveOp& live) {
   } else if (Identity at = TRY(identity_at(dir, name)); at != want) {
     return left(live, at.known() ? kEdited : kGone);
   }
-  TRY(set_final_mode(live, dir, name));
   return std::nullopt;
 }
 

@@ -191,7 +191,7 @@ class Transaction {
     if (!drifts.empty()) return std::unexpected(drift_error(drifts));
     if (auto what = TRY(switcher.moved_parent()))
       return fail(Code::kDrift, "{}", *what);
-    return {};
+    return switcher.shut();
   }
 
   // Nothing was switched: the stage goes, and with it every trace.

@@ -300,4 +300,4 @@ lost_after_commit() {
 (power_lost beside synced commit)
 (power_lost elsewhere synced commit)
 (power_lost beside unsynced commit)
-(CUTS=$((${CUTS:-24} / 3)) && power_lost beside synced undo)
+(CUTS=$(((${CUTS:-24} + 2) / 3)) && power_lost beside synced undo)
