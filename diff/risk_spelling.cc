@@ -49,6 +49,15 @@ bool is_git_elsewhere(std::string_view name) {
   return folded == ".git" || folded == "git~1";
 }
 
+// Those of 8 bits, too: U+009B is what ESC [ is.
+bool has_control(std::string_view name) {
+  while (!name.empty()) {
+    const Decoded decoded = take_utf8(name);
+    if (decoded.valid && kind_of(decoded.c) == CharKind::kControl) return true;
+  }
+  return false;
+}
+
 // Nearly every name.
 bool is_ordinary(std::string_view name) {
   return is_ascii(name) && !has_odd_blanks(name) && !is_git_elsewhere(name);
@@ -67,9 +76,7 @@ void look_at(std::string_view name, std::vector<Risk>& risks) {
     add(Level::kWarn, "odd-name",
         "blanks in its name that look like the columns of a list");
   if (is_ascii(name)) return;
-  if (std::ranges::any_of(name, [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-      }))
+  if (has_control(name))
     add(Level::kWarn, "control-character", "control characters in its name");
   for (Risk& risk : risks_of_text("", name))
     if (risk.code == "bidi" || risk.code == "invisible" ||

@@ -432,6 +432,7 @@ TEST_CASE("a new name that is not what it looks like is told") {
   CHECK(has(added("photo\u202egpj.exe"), "bidi"));
   CHECK(has(added("a\x1b[2K"), "control-character"));
   CHECK(has(added("a\nb"), "control-character"));
+  CHECK(has(added("a\u009b2K"), "control-character"));
   for (const char* name : {" lead", "trail ", "a  danger git-hook", "dir /x",
                            "nbsp\u00a0x", "wide\u3000x"})
     CHECK(has(added(name), "odd-name"));
