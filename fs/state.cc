@@ -167,15 +167,26 @@ void State::remove(Serial serial) {
   if (node == nullptr) return;
   unindex(*node);
   if (node->ino != 0 && by_ino(node->ino) == serial) set_ino(node->ino, 0);
-  count_dead(*node);
   uncount_beside(*node);
+  count_dead(*node);
   if (past_) past_->keep_names(*node);
   nodes_.erase(serial);
 }
 
+uint64_t State::further_ranges(const Held& node) {
+  const size_t ranges = node.body ? node.body->map.all().size() : 0;
+  return ranges > 1 ? ranges - 1 : 0;
+}
+
+void State::recount_ranges(const Held& node, uint64_t before) {
+  beside_.ranges -= std::min(beside_.ranges, before);
+  beside_.ranges += further_ranges(node);
+}
+
 State::Beside State::beside_of(const Held& node) {
   Beside sum{.bytes = node.target.size(),
-             .names = node.links.size() > 1 ? node.links.size() - 1 : 0};
+             .names = node.links.size() > 1 ? node.links.size() - 1 : 0,
+             .ranges = further_ranges(node)};
   for (const auto& [name, value] : node.xattrs)
     sum.bytes += name.size() + value.size();
   return sum;
@@ -185,12 +196,14 @@ void State::uncount_beside(const Held& node) {
   const Beside its = beside_of(node);
   beside_.bytes -= std::min(beside_.bytes, its.bytes);
   beside_.names -= std::min(beside_.names, its.names);
+  beside_.ranges -= std::min(beside_.ranges, its.ranges);
 }
 
 void State::count_beside(const Held& node) {
   const Beside its = beside_of(node);
   beside_.bytes += its.bytes;
   beside_.names += its.names;
+  beside_.ranges += its.ranges;
 }
 
 void State::index(const Held& node) {

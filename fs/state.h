@@ -224,14 +224,17 @@ class State {
   uint64_t segment_end() const { return segment_end_; }
   uint64_t live_bytes() const { return live_bytes_; }
   // What nodes have beside their content, all of it in memory: bytes of
-  // extended attributes and targets, and names beyond each one's first.
+  // extended attributes and targets, names beyond each one's first, and ranges
+  // of content beyond each one's first.
   struct Beside {
     uint64_t bytes = 0;
     uint64_t names = 0;
+    uint64_t ranges = 0;
     bool operator==(const Beside&) const = default;
   };
   const Beside& beside() const { return beside_; }
   static Beside beside_of(const Held& node);
+  static uint64_t further_ranges(const Held& node);
   // The sealed ranges of one segment: offset -> (length, hash).
   struct Seal {
     uint32_t length;
@@ -438,6 +441,8 @@ class State {
   // Around every change of a node's attributes, target or links.
   void uncount_beside(const Held& node);
   void count_beside(const Held& node);
+  // After its content became other ranges; it had `before` beyond the first.
+  void recount_ranges(const Held& node, uint64_t before);
   void own_wholly(Held& node);
   void own_alone(Held& node);
   void still_to_go(const Held& node, const std::string& origin);

@@ -302,6 +302,7 @@ Status State::on(const ExtentRecord& r) {
   if (!fits(r.offset, r.length) || !fits(r.at, r.length) ||
       r.where == Where::kLower)
     return fail(Code::kCorrupt, "an extent out of bounds");
+  const uint64_t ranges = further_ranges(*node);
   FileBody& body = own_body(*node);
   DeadSink dead = [&](const Extent& e) {
     // The base's own bytes stay for a merge.
@@ -335,6 +336,7 @@ Status State::on(const ExtentRecord& r) {
     body.map.put(extent, dead);
     if (r.keep_size && body.map.size() > size) body.map.truncate(size, dead);
   }
+  recount_ranges(*node, ranges);
   weigh_parted(body);
   node->mtime = node->ctime = r.time;
   touch(*node);
@@ -344,6 +346,7 @@ Status State::on(const ExtentRecord& r) {
 Status State::on(const TruncateRecord& r) {
   Held* node = TRY(need_body(r.serial));
   if (r.size > kMaxOffset) return fail(Code::kCorrupt, "an absurd size");
+  const uint64_t ranges = further_ranges(*node);
   FileBody& body = own_body(*node);
   body.map.truncate(r.size, [&](const Extent& e) {
     bool is_base = body.has_base && e.segment == body.base.segment &&
@@ -354,6 +357,7 @@ Status State::on(const TruncateRecord& r) {
     else
       counted(e);
   });
+  recount_ranges(*node, ranges);
   weigh_parted(body);
   node->mtime = node->ctime = r.time;
   touch(*node);
@@ -369,11 +373,13 @@ Status State::on(const TouchRecord& r) {
 
 Status State::on(const PinRecord& r) {
   Held* node = TRY(need_body(r.serial));
+  const uint64_t ranges = further_ranges(*node);
   FileBody& body = own_body(*node);
   if (!fits(r.at, body.lower.size) || body.has_base)
     return fail(Code::kCorrupt, "nothing to pin");
   uint64_t before = body.map.segment_bytes();
   body.map.pin(r.segment, r.at);
+  recount_ranges(*node, ranges);
   weigh_parted(body);
   live_bytes_ += body.map.segment_bytes() - before;
   body.base = {.segment = r.segment, .at = r.at, .length = body.lower.size};

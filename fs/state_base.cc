@@ -286,10 +286,10 @@ void State::base_stands(const BaseChange& change, Position reviewed,
     uncount_beside(*node);
     node->xattrs.clear();
     node->target.clear();
-    count_beside(*node);
     node->drift.clear();
     count_dead(*node);
     node->body.reset();
+    count_beside(*node);
     if (!node->is_dir()) {
       int32_t seen = 0;
       for (const Link& l : node->links)

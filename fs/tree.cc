@@ -152,7 +152,7 @@ Stats Tree::stats() const {
   stats.live_nodes = t.slots_.size() - t.free_.size() - 1;
   stats.touched_nodes = t.state_.nodes().size() - 1;
   stats.held_bytes = t.state_.live_bytes();
-  stats.beside_bytes = t.state_.beside().bytes;
+  stats.beside_bytes = t.used_bytes() - t.state_.live_bytes();
   stats.journal_bytes = t.journal_ ? t.journal_->bytes() : 0;
   // Slot, entries in by_name_ and by_inode_ (node and bucket), long names.
   stats.node_memory = stats.live_nodes * (sizeof(Live) + 96) + t.name_memory_;
@@ -185,8 +185,7 @@ Result<struct statvfs> Tree::statfs() {
   struct statvfs st = TRY(sys::fstatvfs(t.draft_dir_.get()));
   std::shared_lock lock(t.mutex_);
   if (t.quota_.bytes != UINT64_MAX && st.f_frsize > 0) {
-    uint64_t used =
-        (t.state_.live_bytes() + t.state_.beside().bytes) / st.f_frsize;
+    uint64_t used = t.used_bytes() / st.f_frsize;
     st.f_blocks = t.quota_.bytes / st.f_frsize;
     uint64_t left = st.f_blocks > used ? st.f_blocks - used : 0;
     st.f_bfree = std::min<uint64_t>(st.f_bfree, left);

@@ -110,12 +110,18 @@ bool Tree::Impl::has_room(uint64_t bytes, bool writeback) const {
   uint64_t limit = quota_.bytes;
   if (limit == UINT64_MAX) return true;
   if (writeback) limit += std::min(quota_.reserve, UINT64_MAX - limit);
-  uint64_t used = state_.live_bytes() + state_.beside().bytes;
+  const uint64_t used = used_bytes();
   return used <= limit && bytes <= limit - used;
 }
 
+uint64_t Tree::Impl::used_bytes() const {
+  const State::Beside& beside = state_.beside();
+  return state_.live_bytes() + beside.bytes + beside.ranges * kRangeCost;
+}
+
 Status Tree::Impl::charge(uint64_t bytes, bool writeback) const {
-  if (has_room(bytes, writeback)) return {};
+  if (state_.beside().ranges < kMostRanges && has_room(bytes, writeback))
+    return {};
   ++refused_bytes_;
   return fail_errno(ENOSPC);
 }

@@ -45,6 +45,11 @@ inline constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
 // Extended attributes and targets of symlinks are kept in memory: whatever the
 // quota, they are not more than this in all.
 inline constexpr uint64_t kMostBeside = 256u << 20;
+// So are the ranges of files: one byte here and there in a file takes some 100
+// bytes each in memory and in the journal. Each counts as bytes of the quota,
+// and there are not more than these, which is 32 GiB in single pages.
+inline constexpr uint64_t kRangeCost = 64;
+inline constexpr uint64_t kMostRanges = 8u << 20;
 
 struct Live {
   std::string name;  // untouched: in its parent
@@ -233,6 +238,7 @@ struct Tree::Impl {
   // With mutex_ held exclusively.
   Status append(std::vector<Record> records);
   Status writable() const;
+  uint64_t used_bytes() const;
   bool has_room(uint64_t bytes, bool writeback) const;
   Status charge(uint64_t bytes, bool writeback) const;
   Status charge_inode() const;  // or a further name of one

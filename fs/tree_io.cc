@@ -281,6 +281,8 @@ Result<std::vector<Record>> Tree::Impl::allocation(const Held& held, int mode,
                                    .time = now});
   };
   if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
+    // It needs no room, but makes two ranges of one.
+    if (state_.beside().ranges >= kMostRanges) return fail_errno(ENOSPC);
     put(offset, length, Where::kHole);
     return records;
   }

@@ -279,7 +279,7 @@ bool Tree::Impl::is_checkpoint_due() const {
                     state_.deleted().size() * 250 + state_.marks().size() * 40;
   for (const auto& [segment, seals] : state_.seal_table())
     needed += seals.size() * 64;
-  needed += state_.beside().bytes;
+  needed += state_.beside().bytes + state_.beside().ranges * 40;
   const uint64_t bytes = journal_->bytes() + older_bytes_;
   auto is_due = [&] {
     if (running_.empty() && bytes >= kCheckpointIdle && needed <= kMostIdle)

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program can make grow by doing the same again and again: on disk and
 // in memory it stays within bounds, and all that it keeps is under the quota.
+#include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/stat.h>
+
+#include <random>
 
 #include "catch_shim.h"
 #include "timeline_fixture.h"
@@ -75,6 +79,70 @@ TEST_CASE("extended attributes and symlinks are charged to the quota") {
   f.forget_all();
   REQUIRE(f.create("another") == 0);  // with this record the link is gone
   CHECK(f.tree->stats().beside_bytes == 30'006);
+  check_count(f);
+}
+
+TEST_CASE("single bytes here and there are charged to the quota as ranges") {
+  TreeFixture f;
+  f.options.quota = {.bytes = 100'000, .inodes = 100, .reserve = 0};
+  f.open();
+  REQUIRE(f.create("file", "x") == 0);
+  uint64_t made = 0;
+  while (made < 50'000 && f.write("file", "y", 2 * ++made) == 0) {
+  }
+  CHECK(made > 1'000);
+  CHECK(made < 2'000);
+  CHECK(f.tree->stats().beside_bytes > 64'000);
+  auto st = f.tree->statfs();
+  REQUIRE(st);
+  CHECK(st->f_bfree == 0);
+  check_count(f);
+  REQUIRE(f.truncate("file", 1001) == 0);
+  CHECK(f.tree->stats().beside_bytes <= 500 * 64);
+  check_count(f);
+  REQUIRE(f.unlink("file") == 0);
+  f.forget_all();
+  REQUIRE(f.create("other", std::string(90'000, 'x')) == 0);
+  CHECK(f.tree->stats().beside_bytes == 0);
+}
+
+TEST_CASE("ranges are counted through marks rollbacks commits and replay") {
+  TreeFixture f;
+  f.options.take_whole = 1000;
+  f.base.write("low", std::string(10'000, 'l'));
+  f.open();
+  std::mt19937 random(7);
+  auto below = [&](uint64_t n) { return random() % n; };
+  std::vector<Position> marks = {marked(f)};
+  for (int i = 0; i < 3000; ++i) {
+    const char* name = below(2) == 0 ? "low" : "new";
+    if (f.at(name) == 0) REQUIRE(f.create(name, "0123456789") == 0);
+    const uint64_t what = below(40);
+    if (what == 0) {
+      REQUIRE(f.truncate(name, below(12'000)) == 0);
+    } else if (what < 4) {
+      const int how = below(2) == 0 ? FALLOC_FL_PUNCH_HOLE : 0;
+      REQUIRE(f.tree->fallocate(f.at(name), how | FALLOC_FL_KEEP_SIZE,
+                                below(9'000), 1 + below(500)));
+    } else if (what == 4) {
+      marks.push_back(marked(f));
+    } else if (what == 5 && i % 8 == 0) {
+      f.forget_all();
+      REQUIRE(f.tree->rollback(marks[below(marks.size())]));
+    } else if (what == 6 && i % 4 == 0) {
+      REQUIRE(f.unlink(name) == 0);
+    } else {
+      REQUIRE(f.write(name, std::string(1 + below(30), 'w'), below(9'000)) ==
+              0);
+    }
+    if (i % 300 != 299) continue;
+    f.forget_all();
+    REQUIRE(f.create("at " + std::to_string(i)) == 0);  // what is gone goes
+    check_count(f);
+  }
+  const Position reviewed = marked(f);
+  BaseChange change = commit_file(f, "low", "low");
+  REQUIRE(f.tree->commit_base(reviewed, {&change, 1}));
   check_count(f);
 }
 
