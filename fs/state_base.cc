@@ -223,7 +223,8 @@ void State::base_stands(const BaseChange& change, Position reviewed,
   base_of_carried(change, known);
   size_t at = 0;
   Held* node = edit_path(change.path, &at);
-  if (node == nullptr && change.rest_held && base_under_move(change, known))
+  if (node == nullptr && (change.rest_held || change.from) &&
+      base_under_move(change, known))
     return;
   // Going back past the commit: the link that it replaced keeps its target.
   bool other_link = reviewed == 0 && node != nullptr && node->base &&

@@ -290,7 +290,20 @@ bool State::base_under_move(const BaseChange& change, const BaseIndex& known) {
   auto [begin, end] = known.moved.equal_range(change.path.str());
   for (auto it = begin; it != end; ++it) {
     Held* node = edit(it->second);
-    if (node == nullptr || !node->is_file() || !node->base) continue;
+    if (node == nullptr || !node->base) continue;
+    if (change.from) {
+      // The draft has moved on what the commit moved here, or back: its place
+      // is another, and nothing is to show at this one.
+      auto parent = known.dirs.find(change.path.parent().str());
+      Held* dir = parent != known.dirs.end() ? edit(parent->second) : nullptr;
+      if (dir == nullptr || dir->names.contains(change.path.name()))
+        return false;
+      exchange_base(*node, *change.now);
+      set_name(*dir, std::string(change.path.name()), 0);
+      if (node->is_dir()) --dir->nlink_delta;
+      return true;
+    }
+    if (!node->is_file()) continue;
     exchange_base(*node, *change.now);
     return true;
   }

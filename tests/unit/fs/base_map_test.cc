@@ -286,6 +286,61 @@ TEST_CASE("a committed move of a directory is clean and its edits stay held") {
   CHECK(f.read("b/sub/x") == "X");
 }
 
+// What a commit of a move does to the real tree, and says about it.
+BaseChange commit_move(TreeFixture& f, const std::string& from,
+                       const std::string& to) {
+  BaseChange moved;
+  moved.before = stat_of(f, from);
+  stdfs::rename(f.base / from, f.base / to);
+  moved.path = *RelPath::parse(to);
+  moved.from = *RelPath::parse(from);
+  moved.now = stat_of(f, to);
+  return moved;
+}
+
+TEST_CASE("what was moved on while its move was committed has one place") {
+  TreeFixture f;
+  for (const char* name : {"d/e/f1", "d/e/f2", "d/one", "p/other"}) {
+    f.base.mkdir(std::string(name).substr(0, std::string(name).rfind('/')));
+    f.base.write(name, "old");
+  }
+  f.open();
+  f.write("d/e/f2", "XYZ");
+  std::string first = "d/g", later = "d/e";
+  SECTION("back") {}
+  SECTION("to another directory") { first = "p/g"; }
+  SECTION("from there") {
+    first = "p/g";
+    later = "d/h";
+  }
+  f.rename("d/e", first);
+  f.rename("d/one", "d/two");
+  Position reviewed = marked(f);
+  f.rename(first, later);
+  f.rename("d/two", "d/three");
+  std::vector<BaseChange> changes = {commit_move(f, "d/e", first),
+                                     commit_move(f, "d/one", "d/two"),
+                                     commit_file(f, first + "/f2", "XYZ")};
+  REQUIRE(f.tree->commit_base(reviewed, changes));
+  auto check = [&] {
+    CHECK(f.list("d") == later.substr(2) + " three");
+    CHECK(f.list("p") == "other");
+    CHECK(f.list(later) == "f1 f2");
+    CHECK(f.read(later + "/f1") == "old");
+    CHECK(f.read(later + "/f2") == "XYZ");
+    CHECK(f.read("d/three") == "old");
+    CHECK(f.attr("d").nlink == 3);
+    CHECK(f.attr("p").nlink == 2);
+  };
+  check();
+  f.reopen();
+  check();
+  // Where the commit put them: nothing is left of the moves.
+  f.rename(later, first);
+  f.rename("d/three", "d/two");
+  CHECK(changed_paths(f) == first + "/f2");
+}
+
 TEST_CASE("after commit and undo the draft shows the real tree") {
   TreeFixture f;
   f.base.write("HACKING.md", "hack");
