@@ -172,6 +172,15 @@ Status check_workspace(const Workspace& workspace, const Layout& layout,
                     "lies inside",
                     path, state),
         "set XDG_STATE_HOME to a directory outside"));
+  // The mount would show itself, and the agent the daemon's socket.
+  std::string runtime = layout.runtime.substr(0, layout.runtime.rfind('/'));
+  if (auto real = real_path(runtime)) runtime = *real;
+  if (!runtime.empty() && within(runtime, path))
+    return std::unexpected(refused(
+        fmt::format("cannot use '{}' as workspace: '{}', where views are "
+                    "mounted, lies inside",
+                    path, runtime),
+        "set XDG_RUNTIME_DIR to a directory outside, or unset it"));
   if (on_own_mount(path))
     return std::unexpected(
         refused(fmt::format("cannot use '{}' as workspace: it is the mount of "

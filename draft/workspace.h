@@ -7,7 +7,7 @@
 //
 // find_workspace() answers for every command. check_workspace() is asked only
 // when a draft is to be made: it refuses what would hurt (a home directory, the
-// state directory inside, a mount of ours, the inside of a jail).
+// state or runtime directory inside, a mount of ours, the inside of a jail).
 #pragma once
 
 #include <optional>

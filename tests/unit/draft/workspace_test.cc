@@ -66,6 +66,15 @@ TEST_CASE("a home directory is no workspace unless forced") {
   // The state inside is refused whatever is asked.
   place.layout.state = place.top + "/ws/state";
   CHECK_FALSE(check_workspace(ws, place.layout, {.force = true, .other = {}}));
+  place.layout.state = place.top + "/state";
+  place.make("ws/run");
+  place.layout.runtime = place.top + "/ws/run/stoplog";
+  auto shown = check_workspace(ws, place.layout, {.force = true, .other = {}});
+  REQUIRE_FALSE(shown);
+  CHECK(shown.error().hint().find("XDG_RUNTIME_DIR") != std::string::npos);
+  place.make("run");
+  place.layout.runtime = place.top + "/run/stoplog";
+  CHECK(check_workspace(ws, place.layout, {.force = true, .other = {}}));
   ::setenv("HOME", old.c_str(), 1);
 }
 
