@@ -37,6 +37,9 @@ bool same_attributes(const Node& a, const Node& b) {
 std::string difference(const Node& base, const Node& now) {
   if (base.type != now.type)
     return fmt::format("is a {} now", fs::name_of(now.type));
+  // Removed unread, and then replaced: whether by the same, nobody can tell.
+  if (base.type == fs::Type::kFile && !base.sha256)
+    return "is another file now, and what it was is not known";
   if (!same_content(base, now))
     return now.type == fs::Type::kSymlink ? "points elsewhere now"
                                           : "has other content now";

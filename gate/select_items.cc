@@ -399,6 +399,9 @@ Result<Item> item_of(const Change& change) {
   item.link_to = full.link_to;
   item.detach = full.detaches_links;
   if (full.before) item.old = node_of(*full.before, full.old_sha256);
+  // Decided on when the base was gone: nothing stands for it but emptiness.
+  if (item.old && full.base_lost && full.old_sha256 == sha256(""))
+    item.old->sha256.reset();
   if (full.after) {
     item.fresh = node_of(*full.after, full.new_sha256);
     item.content = full.after->content;

@@ -206,9 +206,9 @@ approved_anew() {
   sl approve gone >/dev/null
   sed -i 's/^6$/again/' gone
   exits 3 sl commit 2>"$T/err"
-  grep -q 'gone has other content now, since 20' "$T/err" || fail "$(cat "$T/err")"
+  grep -q 'gone is another file now, and what it was is not known, since 20' "$T/err" || fail "$(cat "$T/err")"
   exits 3 sl commit --merge 2>"$T/err"
-  grep -q 'gone has .*, and the draft removes it' "$T/err" || fail "$(cat "$T/err")"
+  grep -q 'gone is .*, and the draft removes it' "$T/err" || fail "$(cat "$T/err")"
   same again "$(sed -n 6p gone)"
 }
 both_modes approved_anew
