@@ -42,12 +42,9 @@ std::set<uint32_t> generations_of(const std::vector<Mark>& marks);
 inline constexpr uint64_t kReclaimAt = 16u << 20;     // dead bytes worth a sync
 inline constexpr size_t kReclaimRanges = 1u << 16;    // the same, if small
 inline constexpr uint64_t kCheckpointAt = 16u << 20;  // journal bytes
-// Extended attributes and targets of symlinks are kept in memory: whatever the
-// quota, they are not more than this in all.
+// In memory whatever the quota: extended attributes and targets of symlinks in
+// bytes, and ranges of files (some 100 bytes each; all are 32 GiB in pages).
 inline constexpr uint64_t kMostBeside = 256u << 20;
-// So are the ranges of files: one byte here and there in a file takes some 100
-// bytes each in memory and in the journal. Each counts as bytes of the quota,
-// and there are not more than these, which is 32 GiB in single pages.
 inline constexpr uint64_t kRangeCost = 64;
 inline constexpr uint64_t kMostRanges = 8u << 20;
 
