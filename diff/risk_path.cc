@@ -20,6 +20,13 @@ constexpr size_t kDirectories = 16;
 constexpr size_t kNames = 5'000;
 constexpr size_t kRules = 200;
 
+// Where root alone can make a link that leads to a workspace: not asked about,
+// since most of PATH is there.
+bool is_systems(std::string_view directory) {
+  return directory.starts_with("/usr/") || directory.starts_with("/bin") ||
+         directory.starts_with("/sbin");
+}
+
 class Reader {
  public:
   Reader(const fs::View& view, const std::string& root)
@@ -43,6 +50,8 @@ class Reader {
     if (directory.empty() || directory == ".") return RelPath();
     if (!directory.starts_with('/'))
       return resolve_beneath(RelPath(), std::string(directory));
+    if (is_systems(directory) && !directory.starts_with(root_))
+      return std::nullopt;
     // The root's path has no link in it; a directory may not be there yet.
     std::error_code error;
     const std::string real =
